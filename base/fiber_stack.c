@@ -1,0 +1,90 @@
+/*
+ * Stacks of fibers: mapped with a guard below, never committed beyond the pages that were touched, and kept in a pool of
+ * the loop. A frame is at most 4 KiB (-Wframe-larger-than), so no frame of ours steps over a guard of 64 KiB; neither
+ * does one of a library that keeps to half of that.
+ *
+ * A stack that goes back gives its pages to the kernel, but for the top ones of the first few in the pool: short-lived
+ * fibers then cost neither a page fault nor the clearing of a page.
+ */
+#include "base/fiber_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum {
+	/* Frames are a few times larger with AddressSanitizer's red zones. */
+	STACK_SIZE = FIBER_ASAN ? 1024 * 1024 : 256 * 1024,
+	GUARD_SIZE = 64 * 1024,
+	WARM_SIZE = 16 * 1024, /* what a warm stack keeps */
+	WARM_MAX = 64,
+	POOL_MAX = 1024,
+	COLOURS = 16,
+	COLOUR_STEP = 64,
+};
+
+size_t fiber_stack_size(void) { return STACK_SIZE; }
+
+/* Frames of all fibers at the same place in their pages would fight for a few sets of every cache. */
+void *fiber_stack_top(struct fiber_stack stack, unsigned id) { return stack.low + STACK_SIZE - id % COLOURS * COLOUR_STEP; }
+
+int fiber_stack_get(struct loop *loop, struct fiber_stack *ret_stack, struct err *err)
+{
+	if (loop->n_stacks) {
+		*ret_stack = loop->stacks[--loop->n_stacks];
+		return 0;
+	}
+	char *map = mmap(NULL, GUARD_SIZE + STACK_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return err_sys(err, errno, "map the stack of a fiber");
+	if (mprotect(map + GUARD_SIZE, STACK_SIZE, PROT_READ | PROT_WRITE) < 0) {
+		/* ENOMEM here most often means vm.max_map_count: a guarded stack is two mappings. */
+		int sys = errno;
+		(void)munmap(map, GUARD_SIZE + STACK_SIZE);
+		return err_sys(err, sys, "guard the stack of a fiber");
+	}
+	ret_stack->low = map + GUARD_SIZE;
+	ret_stack->valgrind_id = VALGRIND_STACK_REGISTER(map + GUARD_SIZE, map + GUARD_SIZE + STACK_SIZE);
+	return 0;
+}
+
+static void unmap(struct fiber_stack stack)
+{
+	VALGRIND_STACK_DEREGISTER(stack.valgrind_id);
+	(void)munmap(stack.low - GUARD_SIZE, GUARD_SIZE + STACK_SIZE);
+}
+
+void fiber_stack_put(struct loop *loop, struct fiber_stack stack)
+{
+	if (loop->n_stacks == POOL_MAX) {
+		unmap(stack);
+		return;
+	}
+	if (!loop->stacks)
+		loop->stacks = mem_array(POOL_MAX, sizeof(*loop->stacks));
+	size_t keep = loop->n_stacks < WARM_MAX ? WARM_SIZE : 0;
+	(void)madvise(stack.low, STACK_SIZE - keep, MADV_DONTNEED);
+	loop->stacks[loop->n_stacks++] = stack;
+}
+
+void fiber_stack_drop_pool(struct loop *loop)
+{
+	while (loop->n_stacks)
+		unmap(loop->stacks[--loop->n_stacks]);
+	free(TAKE(loop->stacks));
+}
+
+size_t fiber_stack_resident(struct fiber_stack stack)
+{
+	unsigned char in_core[STACK_SIZE / 4096]; /* no machine has smaller pages */
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 0;
+
+	if (mincore(stack.low, STACK_SIZE, in_core) < 0)
+		return 0;
+	for (size_t i = 0; i < STACK_SIZE / page; i++)
+		n += in_core[i] & 1;
+	return n * page;
+}

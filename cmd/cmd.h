@@ -1,0 +1,51 @@
+/*
+ * cmd/: the programs. Every command is one file with a run function and a manual page; main.c finds it by name.
+ */
+#ifndef C8S_CMD_CMD_H
+#define C8S_CMD_CMD_H
+
+#include "base/err.h"
+
+#define C8S_VERSION "0.1.0"
+/* The Kubernetes release whose behaviour and API this is. */
+#define KUBERNETES_VERSION "v1.36.4"
+
+struct command {
+	const char *name;
+	const char *summary;  /* one line for the list of commands */
+	const char *manual;   /* what --help prints */
+	/* argv[0] is the command's name. Returns the exit code; errors are printed by the command. */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct command cmd_convert, cmd_version;
+
+/* "c8s convert: message" on standard error; returns 1, the exit code for failure. */
+int cmd_fail(const struct command *c, const struct err *err);
+/* The same for wrong usage, with a hint at --help; returns 2. */
+int cmd_usage(const struct command *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * Options of one command, read from left to right: "-o yaml", "-oyaml", "--output yaml" and "--output=yaml" are the same.
+ * Usage: struct options o = { c, argc, argv }; while ((r = options_next(&o, table)) >= 0) switch (r) ...
+ */
+struct option_spec {
+	char letter;            /* 0: none */
+	const char *name;       /* without the dashes */
+	bool takes_value;
+};
+
+struct options {
+	const struct command *command;
+	int argc;
+	char **argv;
+	int at;                 /* starts at 0 */
+	const char *value;      /* of the option that was found; or the plain argument */
+};
+
+enum { OPTION_END = -1, OPTION_BAD = -2, OPTION_ARGUMENT = 1000 };
+
+/* Index into specs, OPTION_ARGUMENT, OPTION_END, or OPTION_BAD after a message was printed. The table ends with name NULL. */
+int options_next(struct options *o, const struct option_spec *specs);
+
+#endif

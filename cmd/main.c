@@ -1,0 +1,60 @@
+/* c8s: one program, many names. */
+#include <stdio.h>
+
+#include "cmd/cmd.h"
+
+static const struct command *const commands[] = { &cmd_convert, &cmd_version };
+
+static void print_overview(FILE *out)
+{
+	fprintf(out, "c8s - Kubernetes in C\n\nUsage: c8s COMMAND [OPTIONS]\n\nCommands:\n");
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	fprintf(out, "\n'c8s COMMAND --help' shows the manual of a command.\n");
+}
+
+static const struct command *find(str name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (str_eq(name, str_of(commands[i]->name)))
+			return commands[i];
+	return NULL;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		str arg = str_of(argv[i]);
+		if (str_eq(arg, STR("--")))
+			return false;
+		if (str_eq(arg, STR("--help")) || str_eq(arg, STR("-h")))
+			return true;
+	}
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	str first = argc > 1 ? str_of(argv[1]) : STR("");
+	bool help = str_eq(first, STR("help")) || str_eq(first, STR("--help")) || str_eq(first, STR("-h"));
+
+	if (help && argc > 2) {
+		first = str_of(argv[2]);
+	} else if (help) {
+		print_overview(stdout);
+		return 0;
+	} else if (argc < 2) {
+		print_overview(stderr);
+		return 2;
+	}
+	const struct command *c = find(first);
+	if (!c) {
+		fprintf(stderr, "c8s: there is no command '" STR_FMT "'; 'c8s help' lists them\n", STR_ARG(first));
+		return 2;
+	}
+	if (help || wants_help(argc - 1, argv + 1)) {
+		fputs(c->manual, stdout);
+		return 0;
+	}
+	return c->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,185 @@
+#include "codec/go.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+size_t go_put_rune(char *out, uint32_t rune)
+{
+	if (rune < 0x80) {
+		out[0] = (char)rune;
+		return 1;
+	}
+	if (rune < 0x800) {
+		out[0] = (char)(0xc0 | rune >> 6);
+		out[1] = (char)(0x80 | (rune & 0x3f));
+		return 2;
+	}
+	if (rune < 0x10000) {
+		out[0] = (char)(0xe0 | rune >> 12);
+		out[1] = (char)(0x80 | (rune >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (rune & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | rune >> 18);
+	out[1] = (char)(0x80 | (rune >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (rune >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (rune & 0x3f));
+	return 4;
+}
+
+/* ---- quoting ---- */
+
+bool go_is_print(uint32_t rune)
+{
+	/* Controls, spaces other than ' ', format characters, surrogates, private use, noncharacters. */
+	static const struct { uint32_t first, last; } hidden[] = {
+		{ 0x00, 0x1f }, { 0x7f, 0xa0 }, { 0xad, 0xad }, { 0x600, 0x605 }, { 0x61c, 0x61c }, { 0x6dd, 0x6dd }, { 0x70f, 0x70f },
+		{ 0x1680, 0x1680 }, { 0x180e, 0x180e }, { 0x2000, 0x200f }, { 0x2028, 0x202f }, { 0x205f, 0x206f }, { 0x3000, 0x3000 },
+		{ 0xd800, 0xf8ff }, { 0xfdd0, 0xfdef }, { 0xfeff, 0xfeff }, { 0xfff0, 0xfffb }, { 0xfffe, 0xffff }, { 0xe0000, 0xe00ff },
+		{ 0xe01f0, UINT32_MAX },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(hidden) && rune >= hidden[i].first; i++)
+		if (rune <= hidden[i].last)
+			return false;
+	return (rune & 0xfffe) != 0xfffe;
+}
+
+static void quote_rune(struct buf *b, uint32_t rune)
+{
+	static const char letters[] = "abtnvfr"; /* from \a, 7, to \r, 13 */
+	char utf8[4];
+
+	if (rune == '"' || rune == '\\')
+		buf_addf(b, "\\%c", (char)rune);
+	else if (go_is_print(rune))
+		buf_add(b, str_span(utf8, go_put_rune(utf8, rune)));
+	else if (rune >= 7 && rune <= 13)
+		buf_addf(b, "\\%c", letters[rune - 7]);
+	else
+		buf_addf(b, rune < 0x80 ? "\\x%02x" : rune < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)rune);
+}
+
+void go_quote(struct buf *b, str s)
+{
+	buf_addc(b, '"');
+	while (s.n) {
+		uint32_t rune;
+		size_t n = str_rune(s, &rune);
+		if (n)
+			quote_rune(b, rune);
+		else
+			buf_addf(b, "\\x%02x", (unsigned char)s.p[0]);
+		s = str_skip(s, n ? n : 1);
+	}
+	buf_addc(b, '"');
+}
+
+void go_quote_byte(unsigned char c, char out[GO_QUOTE_RUNE_MAX])
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(64);
+
+	if (c == '\'')
+		buf_add(&b, STR("\\'"));
+	else if (c == '"')
+		buf_addc(&b, '"');
+	else
+		quote_rune(&b, c); /* as Go: the byte taken for a character of Latin-1 */
+	snprintf(out, GO_QUOTE_RUNE_MAX, "'" STR_FMT "'", STR_ARG(buf_str(&b)));
+}
+
+/* ---- numbers ---- */
+
+static double read_back(const char *text, bool single)
+{
+	return single ? (double)strtof(text, NULL) : strtod(text, NULL);
+}
+
+/* The shortest digits (without a point) of a positive d, and the place of the point: 0.digits * 10^*ret_point. */
+static size_t shortest_digits(double d, bool single, char digits[20], int *ret_point)
+{
+	char text[40];
+	/* So many digits of a decimal survive the way into a number and back, unless it is denormal: fewer need not be tried. */
+	int sure = single ? 6 : 15, most = single ? 9 : 17;
+	bool denormal = d < (single ? 0x1p-126 : 0x1p-1022);
+
+	for (int precision = denormal ? 1 : sure; precision <= most; precision++) {
+		snprintf(text, sizeof(text), "%.*e", precision - 1, d);
+		if (read_back(text, single) == d)
+			break;
+	}
+	size_t n = 0;
+	const char *p = text;
+	for (; *p != 'e'; p++)
+		if (*p != '.')
+			digits[n++] = *p;
+	while (n > 1 && digits[n - 1] == '0')
+		n--;
+	*ret_point = (int)strtol(p + 1, NULL, 10) + 1;
+	return n;
+}
+
+static str format_exponent(const char *digits, size_t n, int exponent, bool negative, int exponent_width, char out[GO_FLOAT_MAX])
+{
+	int at = snprintf(out, GO_FLOAT_MAX, "%s%c%s%.*s" "e%c%0*d", negative ? "-" : "", digits[0], n > 1 ? "." : "", (int)(n - 1), digits + 1,
+			  exponent < 0 ? '-' : '+', exponent_width, abs(exponent));
+	return str_span(out, (size_t)at);
+}
+
+static str format_plain(const char *digits, int n, int point, bool negative, char out[GO_FLOAT_MAX])
+{
+	static const char zeros[] = "000000000000000000000000";
+	const char *sign = negative ? "-" : "";
+	int at;
+
+	if (point <= 0)
+		at = snprintf(out, GO_FLOAT_MAX, "%s0.%.*s%.*s", sign, -point, zeros, n, digits);
+	else if (point >= n)
+		at = snprintf(out, GO_FLOAT_MAX, "%s%.*s%.*s", sign, n, digits, point - n, zeros);
+	else
+		at = snprintf(out, GO_FLOAT_MAX, "%s%.*s.%.*s", sign, point, digits, n - point, digits + point);
+	return str_span(out, (size_t)at);
+}
+
+str go_format_float(double d, bool single, enum go_float_style style, char out[GO_FLOAT_MAX])
+{
+	bool negative = signbit(d);
+	char digits[20];
+	int point;
+
+	d = fabs(d);
+	if (d == 0)
+		return str_span(out, (size_t)snprintf(out, GO_FLOAT_MAX, negative ? "-0" : "0"));
+	size_t n = shortest_digits(d, single, digits, &point);
+	if (style == GO_FLOAT_G) {
+		if (point - 1 < -4 || point - 1 >= 6)
+			return format_exponent(digits, n, point - 1, negative, 2, out);
+	} else if (single ? (float)d < 1e-6f || (float)d >= 1e21f : d < 1e-6 || d >= 1e21) {
+		/* encoding/json cleans e-09 up to e-9. */
+		return format_exponent(digits, n, point - 1, negative, point - 1 < 0 ? 1 : 2, out);
+	}
+	return format_plain(digits, (int)n, point, negative, out);
+}
+
+str go_format_uint(uint64_t u, char out[GO_INT_MAX])
+{
+	char *end = out + GO_INT_MAX, *p = end;
+
+	do {
+		*--p = (char)('0' + u % 10);
+		u /= 10;
+	} while (u);
+	return str_span(p, (size_t)(end - p));
+}
+
+str go_format_int(int64_t i, char out[GO_INT_MAX])
+{
+	str digits = go_format_uint(i < 0 ? -(uint64_t)i : (uint64_t)i, out);
+
+	if (i < 0) {
+		out[GO_INT_MAX - digits.n - 1] = '-';
+		digits = str_span(digits.p - 1, digits.n + 1);
+	}
+	return digits;
+}

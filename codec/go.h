@@ -1,0 +1,36 @@
+/*
+ * How Go prints things, private to this folder: Kubernetes' users see these texts in messages and objects.
+ */
+#ifndef C8S_CODEC_GO_H
+#define C8S_CODEC_GO_H
+
+#include "base/buf.h"
+
+enum { GO_REPLACEMENT = 0xfffd };
+
+/* Writes a character in UTF-8 (at most 4 bytes, not terminated) and returns the number of bytes. */
+size_t go_put_rune(char *out, uint32_t rune);
+
+/* unicode.IsPrint, but for the unassigned characters outside of ASCII and Latin-1, which count as printable here. */
+bool go_is_print(uint32_t rune);
+/* strconv.Quote: "text" with Go's escapes. */
+void go_quote(struct buf *b, str s);
+/* One byte as encoding/json names it in a syntax error: 'x', '\n', '\''. */
+enum { GO_QUOTE_RUNE_MAX = 16 };
+void go_quote_byte(unsigned char c, char out[GO_QUOTE_RUNE_MAX]);
+
+enum go_float_style {
+	GO_FLOAT_JSON,  /* encoding/json: 0.000001, 100000, 1e+21, 1e-7 */
+	GO_FLOAT_G,     /* strconv 'g': 1e-06, 100000, 1e+06 */
+};
+
+/* The shortest text that reads back as the same double, or the same float when single is set; d is finite. Returns a slice of out. */
+enum { GO_FLOAT_MAX = 40 };
+str go_format_float(double d, bool single, enum go_float_style style, char out[GO_FLOAT_MAX]);
+
+/* Decimal digits of i; returns a slice of out. */
+enum { GO_INT_MAX = 24 };
+str go_format_int(int64_t i, char out[GO_INT_MAX]);
+str go_format_uint(uint64_t u, char out[GO_INT_MAX]);
+
+#endif

@@ -1,0 +1,36 @@
+"""The few lines that a test program in Python needs to speak TAP, which Meson and tests/run count."""
+import sys
+import traceback
+
+
+class Tap:
+    def __init__(self):
+        self.n = self.failed = 0
+
+    def check(self, name, ok, detail=""):
+        self.n += 1
+        self.failed += not ok
+        print(f"{'ok' if ok else 'not ok'} {self.n} - {name}")
+        if not ok and detail:
+            for line in str(detail).splitlines()[:40]:
+                print("# " + line)
+        sys.stdout.flush()
+
+    def skip(self, name, why):
+        self.n += 1
+        print(f"ok {self.n} - {name} # SKIP {why}")
+
+    def close(self):
+        print(f"1..{self.n}")
+        sys.exit(1 if self.failed else 0)
+
+
+def run(tests):
+    """Runs functions that take a Tap; an exception is a failure of that function."""
+    tap = Tap()
+    for test in tests:
+        try:
+            test(tap)
+        except Exception:  # noqa: BLE001 - whatever it was, it belongs to this test
+            tap.check(test.__name__, False, traceback.format_exc())
+    tap.close()
