@@ -541,7 +541,7 @@ static str dump_to(int fd, char *p, size_t size)
 FIBER_TEST(fiber_dump_shows_names_and_what_is_waited_for)
 {
 	struct fiber *f;
-	char text[4096];
+	char text[2048];
 	int fd = memfd_create("dump", MFD_CLOEXEC);
 
 	CHECK(fd >= 0);
@@ -613,28 +613,24 @@ FIBER_TEST(fiber_spawn_has_a_maximum)
 	CHECK_INT(join(start(return_7, NULL)), 7);
 }
 
-static int recurse(volatile const char *outer)
+__attribute__((noinline)) static int recurse(int depth, volatile const char *outer)
 {
 	volatile char frame[1024];
 	frame[0] = outer ? outer[0] : 0;
-	return recurse(frame) + frame[0];
+	return depth ? recurse(depth - 1, frame) + frame[0] : 0;
 }
 
-static int overflow(void *arg)
-{
-	(void)arg;
-	return recurse(NULL);
-}
+static int overflow(void *arg) { return recurse(*(int *)arg, NULL); }
 
 TEST(fiber_stack_overflow_hits_the_guard)
 {
-	int status = 0;
+	int status = 0, depth = 100000;
 	pid_t pid = fork();
 
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		(void)signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would turn it into an exit code */
-		(void)run_loop(overflow, NULL);
+		(void)run_loop(overflow, &depth);
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid);

@@ -1,4 +1,4 @@
-/* What the tests of fibers share. */
+/* What the tests of fibers share. Not inlined: each brings a struct err, and frames are small here too. */
 #ifndef C8S_BASE_FIBER_TEST_H
 #define C8S_BASE_FIBER_TEST_H
 
@@ -7,7 +7,7 @@
 #include "base/test.h"
 
 /* Runs fn on a fresh loop; its result. */
-static inline int run_loop(int (*fn)(void *arg), void *arg)
+static __attribute__((noinline, unused)) int run_loop(int (*fn)(void *arg), void *arg)
 {
 	CLEANUP(loop_freep) struct loop *loop = NULL;
 	struct err err = ERR_INIT;
@@ -28,7 +28,7 @@ static inline int run_loop(int (*fn)(void *arg), void *arg)
 	TEST(test_name) { CHECK_INT(run_loop(fiber_main_##test_name, NULL), 0); } \
 	static void fiber_body_##test_name(void)
 
-static inline struct fiber *start(int (*fn)(void *arg), void *arg)
+static __attribute__((noinline, unused)) struct fiber *start(int (*fn)(void *arg), void *arg)
 {
 	struct fiber *f = NULL;
 	struct err err = ERR_INIT;
@@ -38,7 +38,7 @@ static inline struct fiber *start(int (*fn)(void *arg), void *arg)
 	return f;
 }
 
-static inline int join(struct fiber *f)
+static __attribute__((noinline, unused)) int join(struct fiber *f)
 {
 	int result = 0;
 

@@ -121,6 +121,11 @@ void assembly_misfit(struct assembly *as, const struct misfit *m);
 /* After the last event: the tree and the strict errors, or -ERR_BAD_REQUEST with Go's message. */
 int assembly_finish(struct assembly *as, struct val *ret, struct err *err);
 
+/* ---- json_decode.c ---- */
+
+/* json_decode, which also tells in *ret_recheck that the kind has to be searched for (see recheck_kind; also after syntax errors). */
+int json_decode_kind(struct arena *a, str text, const struct json_decode_options *opt, struct val *ret, bool *ret_recheck, struct err *err);
+
 /* ---- json_strict.c: paths and messages ---- */
 
 /* Notes a field of the innermost frame that is unknown or occurs again, in the order of the clock. */

@@ -28,65 +28,15 @@ size_t go_put_rune(char *out, uint32_t rune)
 	return 4;
 }
 
-/* ---- quoting ---- */
-
-bool go_is_print(uint32_t rune)
-{
-	/* Controls, spaces other than ' ', format characters, surrogates, private use, noncharacters. */
-	static const struct { uint32_t first, last; } hidden[] = {
-		{ 0x00, 0x1f }, { 0x7f, 0xa0 }, { 0xad, 0xad }, { 0x600, 0x605 }, { 0x61c, 0x61c }, { 0x6dd, 0x6dd }, { 0x70f, 0x70f },
-		{ 0x1680, 0x1680 }, { 0x180e, 0x180e }, { 0x2000, 0x200f }, { 0x2028, 0x202f }, { 0x205f, 0x206f }, { 0x3000, 0x3000 },
-		{ 0xd800, 0xf8ff }, { 0xfdd0, 0xfdef }, { 0xfeff, 0xfeff }, { 0xfff0, 0xfffb }, { 0xfffe, 0xffff }, { 0xe0000, 0xe00ff },
-		{ 0xe01f0, UINT32_MAX },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(hidden) && rune >= hidden[i].first; i++)
-		if (rune <= hidden[i].last)
-			return false;
-	return (rune & 0xfffe) != 0xfffe;
-}
-
-static void quote_rune(struct buf *b, uint32_t rune)
-{
-	static const char letters[] = "abtnvfr"; /* from \a, 7, to \r, 13 */
-	char utf8[4];
-
-	if (rune == '"' || rune == '\\')
-		buf_addf(b, "\\%c", (char)rune);
-	else if (go_is_print(rune))
-		buf_add(b, str_span(utf8, go_put_rune(utf8, rune)));
-	else if (rune >= 7 && rune <= 13)
-		buf_addf(b, "\\%c", letters[rune - 7]);
-	else
-		buf_addf(b, rune < 0x80 ? "\\x%02x" : rune < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)rune);
-}
-
-void go_quote(struct buf *b, str s)
-{
-	buf_addc(b, '"');
-	while (s.n) {
-		uint32_t rune;
-		size_t n = str_rune(s, &rune);
-		if (n)
-			quote_rune(b, rune);
-		else
-			buf_addf(b, "\\x%02x", (unsigned char)s.p[0]);
-		s = str_skip(s, n ? n : 1);
-	}
-	buf_addc(b, '"');
-}
-
 void go_quote_byte(unsigned char c, char out[GO_QUOTE_RUNE_MAX])
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(64);
+	char utf8[4];
 
-	if (c == '\'')
-		buf_add(&b, STR("\\'"));
-	else if (c == '"')
-		buf_addc(&b, '"');
-	else
-		quote_rune(&b, c); /* as Go: the byte taken for a character of Latin-1 */
-	snprintf(out, GO_QUOTE_RUNE_MAX, "'" STR_FMT "'", STR_ARG(buf_str(&b)));
+	/* As Go: the byte taken for a character of Latin-1. */
+	buf_add_quoted(&b, str_span(utf8, go_put_rune(utf8, c)));
+	str inside = c == '\'' ? STR("\\'") : c == '"' ? STR("\"") : str_span(b.p + 1, b.n - 2);
+	snprintf(out, GO_QUOTE_RUNE_MAX, "'" STR_FMT "'", STR_ARG(inside));
 }
 
 /* ---- numbers ---- */
@@ -164,12 +114,16 @@ str go_format_float(double d, bool single, enum go_float_style style, char out[G
 
 str go_format_uint(uint64_t u, char out[GO_INT_MAX])
 {
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354"
+				    "555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 	char *end = out + GO_INT_MAX, *p = end;
 
-	do {
-		*--p = (char)('0' + u % 10);
-		u /= 10;
-	} while (u);
+	for (; u >= 100; u /= 100)
+		memcpy(p -= 2, pairs + u % 100 * 2, 2);
+	if (u >= 10)
+		memcpy(p -= 2, pairs + u * 2, 2);
+	else
+		*--p = (char)('0' + u);
 	return str_span(p, (size_t)(end - p));
 }
 

@@ -1,5 +1,5 @@
 /*
- * How Go prints things, private to this folder: Kubernetes' users see these texts in messages and objects.
+ * How Go prints things, private to this folder: Kubernetes' users see these texts in messages and objects. See also buf_add_quoted.
  */
 #ifndef C8S_CODEC_GO_H
 #define C8S_CODEC_GO_H
@@ -11,10 +11,6 @@ enum { GO_REPLACEMENT = 0xfffd };
 /* Writes a character in UTF-8 (at most 4 bytes, not terminated) and returns the number of bytes. */
 size_t go_put_rune(char *out, uint32_t rune);
 
-/* unicode.IsPrint, but for the unassigned characters outside of ASCII and Latin-1, which count as printable here. */
-bool go_is_print(uint32_t rune);
-/* strconv.Quote: "text" with Go's escapes. */
-void go_quote(struct buf *b, str s);
 /* One byte as encoding/json names it in a syntax error: 'x', '\n', '\''. */
 enum { GO_QUOTE_RUNE_MAX = 16 };
 void go_quote_byte(unsigned char c, char out[GO_QUOTE_RUNE_MAX]);

@@ -184,23 +184,23 @@ static bool decode_text(struct decoder *d, const char *p)
 	return json_skip_space(p, d->end) == d->end;
 }
 
-static int check_size(str text, struct err *err)
-{
-	return text.n < UINT32_MAX ? 0 : err_set(err, ERR_TOO_LARGE, "JSON of %zu bytes is too large", text.n);
-}
-
-/* *ret_recheck: see struct assembly. */
-static int decode(struct arena *a, str text, const struct json_decode_options *opt, struct val *ret, bool *ret_recheck, struct err *err)
+int json_decode_kind(struct arena *a, str text, const struct json_decode_options *opt, struct val *ret, bool *ret_recheck, struct err *err)
 {
 	struct decoder d = { .end = text.p + text.n };
+	int r = 0;
 
+	if (text.n >= UINT32_MAX)
+		return err_set(err, ERR_TOO_LARGE, "JSON of %zu bytes is too large", text.n);
 	assembly_init(&d.as, a, opt->type, opt->strict);
 	d.as.sort_free = opt->sort_keys;
 	bool ok = decode_text(&d, text.p);
-	int r = ok ? 0 : json_syntax_error(text, NULL, err);
+	*ret_recheck = d.as.recheck_kind;
+	if (!ok) {
+		r = json_syntax_error(text, NULL, err);
+		*ret_recheck |= r < 0; /* the search words syntax errors otherwise */
+	}
 	if (r == 0)
 		r = assembly_finish(&d.as, ret, err);
-	*ret_recheck = d.as.recheck_kind;
 	assembly_done(&d.as);
 	return r;
 }
@@ -208,8 +208,7 @@ static int decode(struct arena *a, str text, const struct json_decode_options *o
 int json_decode(struct arena *a, str text, const struct json_decode_options *opt, struct val *ret, struct err *err)
 {
 	bool recheck;
-	int r = check_size(text, err);
-	return r < 0 ? r : decode(a, text, opt, ret, &recheck, err);
+	return json_decode_kind(a, text, opt, ret, &recheck, err);
 }
 
 ptrdiff_t json_error_offset(str text)

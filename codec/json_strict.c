@@ -1,7 +1,6 @@
 /* Where in the object a decoder is, in the two notations that Kubernetes has for it, and the messages made of them. */
 #include "base/buf.h"
 #include "codec/assemble.h"
-#include "codec/go.h"
 
 enum { PATH_MAX_BYTES = 64 << 10 };
 
@@ -31,7 +30,7 @@ void strict_note(struct assembly *as, const char *what, str field, uint32_t cloc
 		buf_addc(&path, '.');
 	buf_add(&path, field);
 	buf_addf(&text, "%s ", what);
-	go_quote(&text, buf_str(&path));
+	buf_add_quoted(&text, buf_str(&path));
 	for (size_t i = 0; i < s->n; i++)
 		if (str_eq(s->text[i], buf_str(&text)))
 			return;
@@ -55,20 +54,24 @@ int strict_errors_fail(const struct strict_errors *s, struct err *err)
 	return err_set(err, ERR_BAD_REQUEST, "strict decoding error: " STR_FMT "%s", STR_ARG(buf_str(&all)), all.overflow ? ", ..." : "");
 }
 
-/* The names of the Go structs that a flattened field stands in: ProbeHandler, VolumeSource, TypeMeta. */
+/* The names of the Go structs that a flattened field stands in: VolumeSource, ProbeHandler; TypeMeta in kinds. */
 static void embedded_path(struct buf *b, const struct type *type, atom name)
 {
 	const struct field *f = type_field(type, name);
 
-	while (f && f->flags & FIELD_EMBEDDED) {
+	while (f->flags & FIELD_EMBEDDED) {
 		const struct type *inside = NULL;
 		for (uint32_t i = 0; i < type->n_wire && !inside; i++)
 			if (type->wire[i].embedded && type_field(type->wire[i].embedded, name))
 				inside = type->wire[i].embedded;
-		buf_addf(b, STR_FMT ".", STR_ARG(inside ? inside->name : STR("TypeMeta")));
+		if (!inside)
+			return;
+		buf_addf(b, STR_FMT ".", STR_ARG(inside->name));
 		type = inside;
-		f = inside ? type_field(inside, name) : NULL;
+		f = type_field(type, name);
 	}
+	if (type->flags & TYPE_KIND && f < type->fields + 2)
+		buf_add(b, STR("TypeMeta."));
 }
 
 str misfit_message(struct assembly *as, const struct misfit *m)

@@ -31,24 +31,35 @@ static str kind_go_type(struct arena *a, const struct target *t)
 		[KIND_UINT8] = STR_INIT("uint8"),
 	};
 
-	if (t->field && t->field->facts->go_type.n && t->kind == t->field->kind)
-		return t->field->facts->go_type;
 	if (t->kind != KIND_MESSAGE)
 		return names[t->kind];
 	ptrdiff_t slash = str_rchr(t->type->package, '/');
 	return arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(str_skip(t->type->package, (size_t)(slash + 1))), STR_ARG(t->type->name));
 }
 
+/* The name that the schema gives a field's type, or that of its elements: v1.PodPhase out of []v1.PodPhase. */
+static str named_go_type(const struct target *t)
+{
+	str name = t->field ? t->field->facts->go_type : STR_NONE;
+
+	if (t->kind == KIND_UINT8)
+		return STR_NONE;
+	if (!t->element || !name.n)
+		return name;
+	if (str_starts(name, STR("[]")))
+		return str_skip(name, 2);
+	return str_starts(name, STR("map[")) ? str_skip(name, (size_t)str_chr(name, ']') + 1) : STR_NONE;
+}
+
 str target_go_type(struct arena *a, const struct target *t)
 {
+	str named = named_go_type(t);
+	if (named.n)
+		return named;
 	str kind = kind_go_type(a, t);
-
-	switch ((enum shape)t->shape) {
-	case SHAPE_LIST: return arena_join(a, STR("[]"), kind);
-	case SHAPE_MAP: return arena_join(a, STR("map[string]"), kind);
-	case SHAPE_ONE: break;
-	}
-	return kind;
+	if (t->shape == SHAPE_ONE)
+		return kind;
+	return arena_join(a, t->shape == SHAPE_LIST ? STR("[]") : STR("map[string]"), kind);
 }
 
 /* ---- zeros ---- */
@@ -122,7 +133,7 @@ static bool fit_integer(struct arena *a, const struct target *t, const struct sc
 	else if (t->kind == KIND_UINT64 && json_to_uint64(s->text, &large))
 		*ret = val_of_int((int64_t)large);
 	else
-		return misfit_number(a, m, false, s->text, kind_go_type(a, t));
+		return misfit_number(a, m, false, s->text, target_go_type(a, t));
 	return true;
 }
 
@@ -131,7 +142,7 @@ static bool fit_double(struct arena *a, const struct target *t, const struct sca
 	double d;
 
 	if (!json_to_double(s->text, t->kind == KIND_FLOAT, &d))
-		return misfit_number(a, m, false, s->text, kind_go_type(a, t));
+		return misfit_number(a, m, false, s->text, target_go_type(a, t));
 	*ret = val_of_double(d);
 	return true;
 }

@@ -68,7 +68,7 @@ static void add(struct field_errors *e, enum field_error_type type, const struct
 		e->cap = cap;
 	}
 	buf_addf(&body, "%s", types[type].text);
-	if (types[type].shows_value) {
+	if (types[type].shows_value && !(value.type == VAL_RAW && value.n == 0)) {
 		buf_add(&body, STR(": "));
 		add_value(&body, value);
 	}
@@ -109,6 +109,11 @@ void field_type_invalid(struct field_errors *e, const struct field_path *at, str
 void field_internal(struct field_errors *e, const struct field_path *at, const char *fmt, ...)
 {
 	ADD_FORMATTED(FIELD_ERROR_INTERNAL, VAL_EMPTY);
+}
+
+void field_error_add(struct field_errors *e, enum field_error_type type, const struct field_path *at, struct val value, const char *fmt, ...)
+{
+	ADD_FORMATTED(type, value);
 }
 
 void field_duplicate(struct field_errors *e, const struct field_path *at, struct val value)

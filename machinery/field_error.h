@@ -83,6 +83,11 @@ void field_too_many(struct field_errors *e, const struct field_path *at, int64_t
 void field_too_few(struct field_errors *e, const struct field_path *at, int64_t n, int64_t min);
 void field_type_invalid(struct field_errors *e, const struct field_path *at, struct val value, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void field_internal(struct field_errors *e, const struct field_path *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Any type with any detail, for combinations that have no function of their own. */
+void field_error_add(struct field_errors *e, enum field_error_type type, const struct field_path *at, struct val value, const char *fmt, ...)
+	PRINTF_LIKE(5, 6);
+/* Given as a value: the error shows none. */
+#define FIELD_VALUE_OMITTED ((struct val){ .type = VAL_RAW })
 
 /* Reason of the Status cause: FieldValueRequired, ... */
 const char *field_error_reason(enum field_error_type type);

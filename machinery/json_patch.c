@@ -5,8 +5,6 @@
  */
 #include "machinery/json_patch_tree.h"
 
-#include "codec/atoms.h"
-#include "codec/go.h"
 
 /* ---- the shape of a patch ---- */
 
@@ -78,43 +76,6 @@ static str token_decode(struct arena *a, str token)
 	return str_span(out, n);
 }
 
-/*
- * The list or object that holds what the pointer points to, and the last token; NULL when there is no such place.
- * What stands before the first "/" is ignored.
- */
-static struct node *pointer_find(struct tree *t, str pointer, str *ret_key)
-{
-	ptrdiff_t slash = str_chr(pointer, '/');
-	struct val *place = &t->root;
-	str token, rest;
-
-	if (slash < 0)
-		return NULL;
-	rest = str_skip(pointer, (size_t)slash + 1);
-	for (unsigned depth = 0; depth <= VAL_RECURSION_MAX; depth++) {
-		struct node *n = tree_open(t, place);
-		bool last = !str_cut(rest, '/', &token, &rest);
-		int64_t i;
-
-		*ret_key = token_decode(t->arena, token);
-		if (!n || last)
-			return n;
-		if (!node_is_list(n)) {
-			place = node_member(n, *ret_key);
-		} else {
-			str digits = *ret_key;
-			if (digits.n && digits.p[0] == '+')
-				digits = str_skip(digits, 1);
-			int64_t len = node_len(n);
-			bool ok = str_to_i64(digits, &i) && i >= -len && i < len;
-			place = ok ? node_item(n, (uint32_t)(i < 0 ? i + len : i)) : NULL;
-		}
-		if (!place)
-			return NULL;
-	}
-	return NULL;
-}
-
 /* strconv.Atoi with its error in *ret_why. */
 static bool index_parse(struct arena *a, str key, int64_t *ret, str *ret_why)
 {
@@ -131,7 +92,7 @@ static bool index_parse(struct arena *a, str key, int64_t *ret, str *ret_why)
 			break;
 	}
 	CLEANUP(buf_done) struct buf quoted = BUF_INIT(1024);
-	go_quote(&quoted, key);
+	buf_add_quoted(&quoted, key);
 	*ret_why = arena_printf(a, "strconv.Atoi: parsing " STR_FMT ": %s", STR_ARG(buf_str(&quoted)),
 				syntax ? "invalid syntax" : "value out of range");
 	return false;
@@ -155,6 +116,37 @@ static bool index_find(struct arena *a, str key, int64_t n, uint32_t *ret, str *
 	}
 	*ret = (uint32_t)(i < 0 ? i + n : i);
 	return true;
+}
+
+/*
+ * The list or object that holds what the pointer points to, and the last token; NULL when there is no such place.
+ * What stands before the first "/" is ignored.
+ */
+static struct node *pointer_find(struct tree *t, str pointer, str *ret_key)
+{
+	ptrdiff_t slash = str_chr(pointer, '/');
+	struct val *place = &t->root;
+	str token, rest, why;
+
+	if (slash < 0)
+		return NULL;
+	rest = str_skip(pointer, (size_t)slash + 1);
+	for (unsigned depth = 0; depth <= VAL_RECURSION_MAX; depth++) {
+		struct node *n = tree_open(t, place);
+		bool last = !str_cut(rest, '/', &token, &rest);
+		uint32_t i;
+
+		*ret_key = token_decode(t->arena, token);
+		if (!n || last)
+			return n;
+		if (!node_is_list(n))
+			place = node_member(n, *ret_key);
+		else
+			place = index_find(t->arena, *ret_key, node_len(n), &i, &why) ? node_item(n, i) : NULL;
+		if (!place)
+			return NULL;
+	}
+	return NULL;
 }
 
 /* ---- what operations do to the list or object ---- */

@@ -180,19 +180,26 @@ struct selector selector_of_requirements(struct arena *a, struct requirement *al
 
 /* ---- objects ---- */
 
-str field_errors_plain(const struct field_errors *e)
+str field_errors_join(const struct field_errors *e, size_t *ret_n)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(TEXT_MAX);
-	size_t shown = 0;
+	*ret_n = 0;
 	for (size_t i = 0; i < e->n; i++) {
 		const struct field_error *x = &e->list[i];
 		bool again = false;
 		for (size_t j = 0; j < i && !again; j++)
 			again = str_eq(e->list[j].field, x->field) && str_eq(e->list[j].body, x->body);
 		if (!again)
-			buf_addf(&b, "%s" STR_FMT ": " STR_FMT, shown++ ? ", " : "", STR_ARG(x->field), STR_ARG(x->body));
+			buf_addf(&b, "%s" STR_FMT ": " STR_FMT, (*ret_n)++ ? ", " : "", STR_ARG(x->field), STR_ARG(x->body));
 	}
-	return shown > 1 ? arena_printf(e->arena, "[" STR_FMT "]", STR_ARG(buf_str(&b))) : arena_str(e->arena, buf_str(&b));
+	return arena_str(e->arena, buf_str(&b));
+}
+
+str field_errors_plain(const struct field_errors *e)
+{
+	size_t n;
+	str text = field_errors_join(e, &n);
+	return n > 1 ? arena_printf(e->arena, "[" STR_FMT "]", STR_ARG(text)) : text;
 }
 
 struct selector selector_of_labels(struct arena *a, struct val map)

@@ -77,7 +77,12 @@ str selector_display(struct arena *a, struct val label_selector);
 /* A map of labels as "a=b,c=d", sorted; "<none>" when there are none. */
 str labels_display(struct arena *a, struct val map);
 
-/* The texts of errors as one: the only one, or [a, b], equal ones once; for all that answers with a plain error. */
+/*
+ * The texts of errors, "field: body", with ", " between them and equal ones once, and how many that are. For all that answers with
+ * a plain error.
+ */
+str field_errors_join(const struct field_errors *e, size_t *ret_n);
+/* The same with brackets around them if there are several. */
 str field_errors_plain(const struct field_errors *e);
 
 #endif

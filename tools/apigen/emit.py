@@ -57,9 +57,9 @@ def c_string(data):
 
 
 def c_str(data):
-    """A struct str initializer."""
+    """A struct str initializer. Nothing is NULL, not "": each pointer costs a relocation when the program starts."""
     n = len(data.encode() if isinstance(data, str) else data)
-    return f"{{ {c_string(data)}, {n} }}" if n else '{ "", 0 }'
+    return f"{{ {c_string(data)}, {n} }}" if n else "{ NULL, 0 }"
 
 
 def number_rows(numbers, per_line=24):
@@ -198,7 +198,7 @@ class StringLists:
         key = tuple(values)
         if key not in self.known:
             self.known[key] = f"strings_{len(self.known)}"
-            rows = "".join(f"{c_str(v)}, " for v in values)
+            rows = "".join((c_str(v) if v else '{ "", 0 }') + ", " for v in values)
             self.out.append(f"static const str {self.known[key]}[] = {{ {rows}{{ NULL, 0 }} }};\n")
         return self.known[key]
 
@@ -250,7 +250,7 @@ class SourceFile:
         return self.shared("struct field_facts %s", "facts", body)
 
     def enum(self, values):
-        body = "{ " + "".join(f"{{ {c_str(name)}, {number} }}, " for name, number in values) + '{ { "", 0 }, 0 } }'
+        body = "{ " + "".join(f"{{ {c_str(name)}, {number} }}, " for name, number in values) + "{ { NULL, 0 }, 0 } }"
         return self.shared("struct enum_value %s[]", "enum", body)
 
     def field(self, f):

@@ -35,7 +35,7 @@ class Type:
         self.api_version = package.api_version
         self.members = []         # Field, in JSON order
         self.description = ""
-        self.source = None        # the file that defines it
+        self.source = where[0]    # the file that defines it
 
 
 class Alias:
@@ -77,6 +77,16 @@ class Resource:
         self.subresources = []
 
 
+class Like:
+    """like PACKAGE NAME...: types and aliases of another package that this one has too."""
+
+    def __init__(self, package, source, where):
+        self.package = package
+        self.source = source
+        self.where = where
+        self.names = []
+
+
 class Rpc:
     def __init__(self, package, service, method, where):
         self.package = package
@@ -92,6 +102,7 @@ class Schema:
 
     def __init__(self):
         self.packages = {}
+        self.likes = []
         self.resources = []
         self.rpcs = []
         self.names = set()        # extra names that C code uses
@@ -100,7 +111,7 @@ class Schema:
 
 FIELD_WORDS = {
     "required", "always", "omitempty", "omitzero", "merge", "retainKeys", "replace", "set", "map", "atomic", "granular",
-    "default", "enum", "known", "gate", "rules", "oneof", "go", "deprecated",
+    "default", "enum", "known", "gate", "rules", "oneof", "keys", "deprecated",
 }
 ALIAS_WORDS = {"enum", "known"}
 TYPE_WORDS = {"atomic", "form", "in"}
@@ -149,7 +160,7 @@ class Parser:
         self.path = path
         self.text = text
         self.package = None
-        self.block = None         # the Type, Resource or enum that indented lines belong to
+        self.block = None         # the Type, Resource, Like or enum that indented lines belong to
         self.described = None     # the Type or Field that a line "-- text" describes
         self.where = (path, 0)
 
@@ -200,8 +211,10 @@ class Parser:
             self.subresource(items)
         elif isinstance(self.block, list):
             self.enum_values(items)
+        elif isinstance(self.block, Like):
+            self.block.names += items
         else:
-            self.fail("an indented line belongs to a kind, a type, a resource or an enum")
+            self.fail("an indented line belongs to a kind, a type, a resource, an enum or a like")
 
     def more_description(self, text):
         if not self.described:
@@ -239,7 +252,6 @@ class Parser:
         self.check_new(name)
         t = Type(self.package, name, self.where)
         t.description = description
-        t.source = self.path
         self.package.types[name] = self.described = t
         return t
 
@@ -282,6 +294,11 @@ class Parser:
             self.field_type(f, text)
             f.words = words
             t.members.append(f)
+
+    def do_like(self, rest, _):
+        self.block = Like(self.package, rest[0], self.where)
+        self.block.names = rest[1:]
+        self.schema.likes.append(self.block)
 
     def do_alias(self, rest, _):
         self.check_new(rest[0])

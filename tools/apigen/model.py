@@ -23,6 +23,9 @@ ZERO_MESSAGE = {  # the bytes of those messages that are not empty when zero
 }
 
 
+GO_NAME = {"QUANTITY": "resource.Quantity"}
+
+
 def stability(package_name):
     """Sorts versions as Kubernetes does: stable before beta before alpha, new before old."""
     m = re.search(r"(?:^|/)v(\d+)(?:(alpha|beta)(\d+))?$", package_name)
@@ -34,9 +37,10 @@ def stability(package_name):
 class Resolver:
     def __init__(self, schema):
         self.schema = schema
-        self.expanded = set()
+        self.expanded = {}        # what has been like something: "begun" or "done"
 
     def run(self):
+        self.add_likes()
         for package in self.schema.packages.values():
             for t in [*package.types.values(), *package.aliases.values()]:
                 self.expand_like(t)
@@ -76,15 +80,46 @@ class Resolver:
             raise ApiError(where, f'"{name}" is not a kind or type')
         return found
 
+    def add_likes(self):
+        """Makes the types that "like PACKAGE NAME..." names; their source may itself be such a type."""
+        pending = {}
+        for like in self.schema.likes:
+            for name in like.names:
+                if self.lookup(like.package, name) or (like.package, name) in pending:
+                    raise ApiError(like.where, f'"{name}" is already defined in package {like.package.name}')
+                pending[like.package, name] = like
+
+        def make(package, name):
+            like = pending.pop((package, name), None)
+            if not like:
+                return
+            source = self.schema.packages.get(like.source)
+            if source:
+                make(source, name)
+            found = source and self.lookup(source, name)
+            if not isinstance(found, (Type, Alias)):
+                raise ApiError(like.where, f'there is no type "{name}" in package "{like.source}"')
+            t = type(found)(package, name, like.where)
+            t.like = like.source
+            if isinstance(t, Type):
+                t.kind = found.kind
+            (package.types if isinstance(t, Type) else package.aliases)[name] = t
+
+        for package, name in list(pending):
+            make(package, name)
+
     def expand_like(self, t):
-        if not t.like or t in self.expanded:
+        if not t.like or self.expanded.get(t) == "done":
             return
-        self.expanded.add(t)
+        if t in self.expanded:
+            raise ApiError(t.where, "like goes in a circle")
+        self.expanded[t] = "begun"
         source_package = self.schema.packages.get(t.like)
         source = source_package and self.lookup(source_package, t.name)
         if type(source) is not type(t) or source is t:
             raise ApiError(t.where, f'there is no such "{t.name}" in package "{t.like}"')
         self.expand_like(source)
+        self.expanded[t] = "done"
         if isinstance(t, Alias):
             t.shape, t.base, t.words = source.shape, self.rebase(source.base, source, t), source.words
             return
@@ -93,6 +128,8 @@ class Resolver:
         for f in source.members:
             f = copy.copy(f)
             f.base = self.rebase(f.base, source, t)
+            if "keys" in f.words:
+                f.words = {**f.words, "keys": self.rebase(f.words["keys"], source, t)}
             t.members.append(f)
 
     def rebase(self, base, source, t):
@@ -103,13 +140,13 @@ class Resolver:
 
     def resolve_field(self, t, f):
         f.type = f.enum = None
+        f.go_type = ""
         package, base = t.package, f.base
-        f.go_type = f.words.get("go", "")
         found = None if base in BUILTIN else self.find(package, base, f.where)
         if isinstance(found, Alias):
             package, base = found.package, found.base
-            name = found.package.name.rpartition("/")[2] + "." + found.name
-            f.go_type = f.go_type or {"one": name, "list": "[]" + name, "map": "map[string]" + name}[f.shape]
+            name = go_name(found)
+            f.go_type = {"one": name, "list": "[]" + name, "map": "map[string]" + name}[f.shape]
             if found.shape != "one":
                 if f.shape != "one":
                     raise ApiError(f.where, f"{found.name} is a {found.shape} already")
@@ -123,6 +160,12 @@ class Resolver:
             f.kind, f.type = "MESSAGE", found
         elif not f.kind:
             raise ApiError(f.where, f"{f.base} is an alias of an alias")
+        if "keys" in f.words:
+            if f.shape != "map":
+                raise ApiError(f.where, "only a map has keys")
+            keys = self.find(t.package, f.words["keys"], f.where)
+            value = f.go_type.removeprefix("map[string]") or (go_name(f.type) if f.type else GO_NAME.get(f.kind, f.base))
+            f.go_type = f"map[{go_name(keys)}]{value}"
         if f.embed and f.kind != "MESSAGE":
             raise ApiError(f.where, "only a type can be embedded")
         if f.embed and (f.words or f.pointer or f.shape != "one"):
@@ -284,6 +327,11 @@ class Resolver:
         for r in self.schema.rpcs:
             ambiguous = count[(r.service, r.method)] > 1
             r.c_name = "rpc_" + (identifier(r.package.name) + "_" if ambiguous else "") + f"{r.service}_{r.method}"
+
+
+def go_name(t):
+    """What Go's error texts call a type: v1.PodPhase."""
+    return t.package.name.rpartition("/")[2] + "." + t.name
 
 
 def varint(n):

@@ -1,0 +1,208 @@
+#include "machinery/apply_type.h"
+
+
+/* ---- types of which nothing is known ---- */
+
+enum deduced_form { ANY_MEMBERS, ANY_ATOMIC };
+
+static void deduced_shape(struct apply_type t, struct apply_shape *ret)
+{
+	*ret = (struct apply_shape){
+		.scalar = APPLY_UNTYPED, .list = true, .map = true,
+		.list_atomic = true, .map_atomic = t.form == ANY_ATOMIC, .deduced = t.form == ANY_MEMBERS,
+	};
+}
+
+static int deduced_member(struct apply_type t, atom name, struct apply_type *ret)
+{
+	(void)name;
+	*ret = t;
+	return 1;
+}
+
+static struct apply_type deduced_item(struct apply_type t)
+{
+	(void)t;
+	return apply_type_atomic();
+}
+
+static str deduced_default(struct apply_type t, atom name)
+{
+	(void)t;
+	(void)name;
+	return STR_NONE;
+}
+
+static const struct apply_schema deduced_schema = {
+	.shape = deduced_shape, .member = deduced_member, .item = deduced_item, .default_json = deduced_default,
+};
+
+struct apply_type apply_type_deduced(void) { return (struct apply_type){ &deduced_schema, NULL, ANY_MEMBERS }; }
+struct apply_type apply_type_atomic(void) { return (struct apply_type){ &deduced_schema, NULL, ANY_ATOMIC }; }
+
+/* ---- built-in types ---- */
+
+enum table_form {
+	STRUCT,          /* node is a struct type */
+	STRUCT_ATOMIC,   /* ... that a field makes atomic, or */
+	STRUCT_GRANULAR, /* ... makes not so */
+	WHOLE,           /* node is a struct field: the list, map or scalar that it is */
+	ELEMENT,         /* the elements of a list or map */
+};
+
+static const struct apply_schema table_schema;
+
+static struct apply_type table_type(const void *node, enum table_form form)
+{
+	return (struct apply_type){ &table_schema, node, form };
+}
+
+struct apply_type apply_type_of(const struct type *type) { return table_type(type, STRUCT); }
+
+static enum apply_scalar scalar_of(enum kind kind)
+{
+	switch (kind) {
+	case KIND_BOOL: return APPLY_BOOLEAN;
+	case KIND_INT32:
+	case KIND_INT64:
+	case KIND_UINT32:
+	case KIND_UINT64:
+	case KIND_DOUBLE:
+	case KIND_FLOAT: return APPLY_NUMERIC;
+	case KIND_TIME:
+	case KIND_MICROTIME:
+	case KIND_QUANTITY:
+	case KIND_INT_OR_STRING: return APPLY_UNTYPED;
+	case KIND_STRING:
+	case KIND_BYTES:
+	case KIND_RAW_BYTES:
+	case KIND_ENUM:
+	case KIND_DURATION: return APPLY_STRING;
+	case KIND_JSON:
+	case KIND_FIELDS:
+	case KIND_STRINGS:
+	case KIND_MESSAGE: break;
+	}
+	return APPLY_NO_SCALAR;
+}
+
+static void table_shape(struct apply_type t, struct apply_shape *ret)
+{
+	*ret = (struct apply_shape){ .scalar = APPLY_NO_SCALAR };
+	if (t.form <= STRUCT_GRANULAR) {
+		const struct type *type = t.node;
+		ret->map = true;
+		ret->map_atomic = t.form == STRUCT_ATOMIC || (t.form == STRUCT && (type->flags & TYPE_ATOMIC));
+		return;
+	}
+	const struct field *f = t.node;
+	if (t.form == WHOLE && f->shape == SHAPE_MAP) {
+		ret->map = true;
+		ret->map_atomic = f->flags & FIELD_ATOMIC;
+	} else if (t.form == WHOLE && f->shape == SHAPE_LIST) {
+		ret->list = true;
+		ret->list_atomic = !(f->flags & (FIELD_SET | FIELD_MAP_LIST));
+		ret->keys = f->flags & FIELD_MAP_LIST ? f->facts->map_keys : NULL;
+	} else if (f->kind == KIND_STRINGS) {
+		ret->list = true;
+		ret->list_atomic = true;
+	} else {
+		ret->scalar = (uint8_t)scalar_of((enum kind)f->kind);
+	}
+}
+
+/* A single value of the field's kind. Structs that have several JSON forms are typeless in OpenAPI, and so is JSON in their package. */
+static struct apply_type table_one(const struct field *f, const struct type *owner, enum table_form scalar_form)
+{
+	switch ((enum kind)f->kind) {
+	case KIND_MESSAGE:
+		if (f->type->form != FORM_OBJECT)
+			return apply_type_deduced();
+		if (scalar_form == ELEMENT)
+			return table_type(f->type, STRUCT);
+		return table_type(f->type, f->flags & FIELD_ATOMIC ? STRUCT_ATOMIC : f->flags & FIELD_GRANULAR ? STRUCT_GRANULAR : STRUCT);
+	case KIND_JSON:
+		return owner && str_starts(owner->package, STR("apiextensions/")) ? apply_type_deduced() : apply_type_atomic();
+	case KIND_FIELDS:
+		return apply_type_deduced();
+	default:
+		return table_type(f, scalar_form);
+	}
+}
+
+static int table_member(struct apply_type t, atom name, struct apply_type *ret)
+{
+	if (t.form == WHOLE) { /* a map with free keys */
+		*ret = table_one(t.node, NULL, ELEMENT);
+		return 1;
+	}
+	const struct type *type = t.node;
+	const struct field *f = t.form <= STRUCT_GRANULAR ? type_field(type, name) : NULL;
+	if (!f)
+		return 0;
+	*ret = f->shape == SHAPE_ONE ? table_one(f, type, WHOLE) : table_type(f, WHOLE);
+	return 2;
+}
+
+static struct apply_type table_item(struct apply_type t)
+{
+	const struct field *f = t.node;
+	if (f->kind == KIND_STRINGS) /* a named list of strings, which is atomic: what is in it does not matter */
+		return apply_type_atomic();
+	return table_one(f, NULL, ELEMENT);
+}
+
+static str table_default(struct apply_type t, atom name)
+{
+	const struct field *f = t.form <= STRUCT_GRANULAR ? type_field(t.node, name) : NULL;
+	return f ? f->facts->default_json : STR_NONE;
+}
+
+/* What the JSON of a Go struct has for a field that was not set. */
+static struct val zero_of(const struct field *f)
+{
+	if (f->shape != SHAPE_ONE || (f->flags & FIELD_POINTER))
+		return VAL_NULL_VALUE;
+	switch ((enum kind)f->kind) {
+	case KIND_MESSAGE: return VAL_EMPTY_OBJECT;
+	case KIND_BOOL: return val_of_bool(false);
+	case KIND_INT32:
+	case KIND_INT64:
+	case KIND_UINT32:
+	case KIND_UINT64:
+	case KIND_DOUBLE:
+	case KIND_FLOAT:
+	case KIND_INT_OR_STRING: return val_of_int(0);
+	case KIND_STRING:
+	case KIND_ENUM: return VAL_LIT("");
+	case KIND_QUANTITY: return VAL_LIT("0");
+	case KIND_DURATION: return VAL_LIT("0s");
+	case KIND_BYTES:
+	case KIND_RAW_BYTES:
+	case KIND_TIME:
+	case KIND_MICROTIME:
+	case KIND_JSON:
+	case KIND_FIELDS:
+	case KIND_STRINGS: break;
+	}
+	return VAL_NULL_VALUE;
+}
+
+static unsigned table_always(struct apply_type t, unsigned i, struct member *ret)
+{
+	if (t.form > STRUCT_GRANULAR)
+		return 0;
+	const struct type *type = t.node;
+	for (; i < type->n_fields; i++) {
+		const struct field *f = &type->fields[i];
+		if (!(f->flags & FIELD_ALWAYS))
+			continue;
+		*ret = (struct member){ f->name, zero_of(f) };
+		return i + 1;
+	}
+	return 0;
+}
+
+static const struct apply_schema table_schema = {
+	.shape = table_shape, .member = table_member, .item = table_item, .default_json = table_default, .always = table_always,
+};

@@ -1,0 +1,355 @@
+#include <stdlib.h>
+
+#include "codec/go.h"
+#include "codec/json.h"
+#include "machinery/apply_walk_priv.h"
+
+/* ---- errors ---- */
+
+static void print_way(struct buf *b, const struct step *at)
+{
+	const struct step *way[VAL_RECURSION_MAX + 1];
+	size_t n = 0;
+	for (; at && n < ARRAY_LEN(way); at = at->up)
+		way[n++] = at;
+	while (n)
+		path_element_print(b, &way[--n]->at);
+}
+
+void walk_error(struct walk *w, const struct step *at, str message)
+{
+	if (w->n_errors++ >= WALK_ERRORS_MAX)
+		return;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
+	print_way(&b, at);
+	if (b.n)
+		buf_add(&b, STR(": "));
+	buf_add(&b, message);
+	w->errors[w->n_errors - 1] = arena_str(w->arena, buf_str(&b));
+}
+
+bool walk_too_deep(struct walk *w, const struct step *at)
+{
+	if (!at || at->depth < VAL_RECURSION_MAX)
+		return false;
+	if (w->n_errors++ < WALK_ERRORS_MAX)
+		w->errors[w->n_errors - 1] = STR("the object is nested too deeply");
+	return true;
+}
+
+int walk_result(const struct walk *w, struct err *err)
+{
+	if (!w->n_errors)
+		return 0;
+	if (w->n_errors == 1)
+		return err_set(err, ERR_INTERNAL, STR_FMT, STR_ARG(w->errors[0]));
+	CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
+	buf_add(&b, STR("errors:"));
+	for (size_t i = 0; i < w->n_errors && i < WALK_ERRORS_MAX; i++) {
+		buf_add(&b, STR("\n  "));
+		buf_add(&b, w->errors[i]);
+	}
+	return err_set(err, ERR_INTERNAL, STR_FMT, STR_ARG(buf_str(&b)));
+}
+
+/* ---- printing as Go does ---- */
+
+static void print_go_string(struct buf *b, str s, bool syntax)
+{
+	if (syntax)
+		go_quote(b, s);
+	else
+		buf_add(b, s);
+}
+
+static void print_go_object(struct buf *b, struct val v, bool syntax)
+{
+	buf_add(b, syntax ? STR("map[string]interface {}{") : STR("map["));
+	for (uint32_t i = 0; i < v.n; i++) {
+		if (i)
+			buf_add(b, syntax ? STR(", ") : STR(" "));
+		print_go_string(b, atom_str(v.members[i].key), syntax);
+		buf_addc(b, ':');
+		walk_print_go(b, v.members[i].val, syntax);
+	}
+	buf_addc(b, syntax ? '}' : ']');
+}
+
+static void print_go_list(struct buf *b, struct val v, bool syntax)
+{
+	buf_add(b, syntax ? STR("[]interface {}{") : STR("["));
+	for (uint32_t i = 0; i < v.n; i++) {
+		if (i)
+			buf_add(b, syntax ? STR(", ") : STR(" "));
+		walk_print_go(b, v.items[i], syntax);
+	}
+	buf_addc(b, syntax ? '}' : ']');
+}
+
+void walk_print_go(struct buf *b, struct val v, bool syntax)
+{
+	char text[GO_FLOAT_MAX];
+
+	if (b->overflow) /* enough; also bounds the recursion by what fits into a message */
+		return;
+	switch ((enum val_type)v.type) {
+	case VAL_NONE:
+	case VAL_NULL: buf_add(b, syntax ? STR("interface {}(nil)") : STR("<nil>")); break;
+	case VAL_BOOL: buf_add(b, v.b ? STR("true") : STR("false")); break;
+	case VAL_INT: buf_addf(b, "%lld", (long long)v.i); break;
+	case VAL_DOUBLE: buf_add(b, go_format_float(v.d, false, GO_FLOAT_G, text)); break;
+	case VAL_RAW:
+	case VAL_STRING: print_go_string(b, val_as_str(v), syntax); break;
+	case VAL_LIST: print_go_list(b, v, syntax); break;
+	case VAL_OBJECT: print_go_object(b, v, syntax); break;
+	}
+}
+
+static const char *go_type_name(struct val v)
+{
+	switch ((enum val_type)v.type) {
+	case VAL_BOOL: return "bool";
+	case VAL_INT: return "int64";
+	case VAL_DOUBLE: return "float64";
+	case VAL_STRING: return "string";
+	case VAL_LIST: return "[]interface {}";
+	case VAL_RAW:
+	case VAL_OBJECT: return "map[string]interface {}";
+	case VAL_NONE:
+	case VAL_NULL: break;
+	}
+	return "<nil>";
+}
+
+/* ---- shapes ---- */
+
+static bool is_scalar(struct val v) { return v.type >= VAL_BOOL && v.type <= VAL_STRING; }
+static bool is_map(struct val v) { return v.type == VAL_OBJECT || v.type == VAL_RAW; }
+
+static enum walk_shape first_shape(const struct apply_shape *s)
+{
+	return s->map ? WALK_MAP : s->scalar ? WALK_SCALAR : s->list ? WALK_LIST : WALK_NOTHING;
+}
+
+enum walk_shape walk_shape_of(const struct apply_shape *s, struct val v)
+{
+	if (s->scalar && is_scalar(v))
+		return WALK_SCALAR;
+	if (s->list && v.type == VAL_LIST)
+		return WALK_LIST;
+	if (s->map && is_map(v))
+		return WALK_MAP;
+	return first_shape(s);
+}
+
+bool walk_same_shape(const struct apply_shape *s, struct val x, struct val y)
+{
+	if ((s->scalar != APPLY_NO_SCALAR) + s->list + s->map <= 1)
+		return true;
+	/* With several to choose from, a value that fits none (a null) has not chosen: it differs from one that has. */
+	bool x_fits = (s->scalar && is_scalar(x)) || (s->list && x.type == VAL_LIST) || (s->map && is_map(x));
+	bool y_fits = (s->scalar && is_scalar(y)) || (s->list && y.type == VAL_LIST) || (s->map && is_map(y));
+	return x_fits == y_fits && walk_shape_of(s, x) == walk_shape_of(s, y);
+}
+
+bool walk_scalar_fits(struct walk *w, const struct step *at, enum apply_scalar scalar, struct val v, const char *prefix)
+{
+	bool number = v.type == VAL_INT || v.type == VAL_DOUBLE;
+
+	if (val_is_nil(v) || (scalar == APPLY_NUMERIC && number) || (scalar == APPLY_STRING && v.type == VAL_STRING) ||
+	    (scalar == APPLY_BOOLEAN && v.type == VAL_BOOL) || (scalar == APPLY_UNTYPED && is_scalar(v)))
+		return true;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(2048);
+	buf_add(&b, str_of(prefix));
+	switch (scalar) {
+	case APPLY_NUMERIC:
+		buf_addf(&b, "expected numeric (int or float), got %s", go_type_name(v));
+		break;
+	case APPLY_STRING:
+		buf_add(&b, STR("expected string, got &value.valueUnstructured{Value:"));
+		walk_print_go(&b, v, true);
+		buf_addc(&b, '}');
+		break;
+	default:
+		buf_add(&b, scalar == APPLY_BOOLEAN ? STR("expected boolean, got &{") : STR("expected any scalar, got &{"));
+		walk_print_go(&b, v, false);
+		buf_addc(&b, '}');
+	}
+	walk_error(w, at, buf_str(&b));
+	return false;
+}
+
+int walk_member(struct apply_type t, atom name, struct apply_type *ret) { return t.schema ? t.schema->member(t, name, ret) : 0; }
+
+struct val walk_members(struct walk *w, struct apply_type t, struct val v)
+{
+	if (!w->typed || v.type != VAL_OBJECT || !t.schema || !t.schema->always)
+		return v;
+	struct val_builder b = val_builder(w->arena);
+	struct member m;
+
+	for (unsigned i = 0; (i = t.schema->always(t, i, &m)) != 0;)
+		if (!val_exists(val_member(v, m.key)))
+			val_add_member(&b, m.key, m.val);
+	if (!b.n)
+		return v;
+	struct member *all = ARENA_ARRAY(w->arena, struct member, v.n + b.n);
+	if (v.n)
+		memcpy(all, v.members, v.n * sizeof(*all));
+	memcpy(all + v.n, b.room, b.n * sizeof(*all));
+	return (struct val){ .type = VAL_OBJECT, .n = v.n + b.n, .members = all };
+}
+
+/* ---- items ---- */
+
+/* The value of a key field: given, always there, or the default of the schema; VAL_NONE if it has none. */
+static struct val key_value(struct walk *w, struct apply_type item, struct val v, atom key)
+{
+	struct val found = val_member(v, key);
+	struct member m;
+
+	if (val_exists(found) || !item.schema)
+		return found;
+	if (w->typed && item.schema->always)
+		for (unsigned i = 0; (i = item.schema->always(item, i, &m)) != 0;)
+			if (atom_eq(m.key, key))
+				return m.val;
+	str text = item.schema->default_json(item, key);
+	if (!text.n || json_decode(w->arena, text, &(struct json_decode_options){ 0 }, &found, NULL) < 0 || found.type == VAL_NULL)
+		return VAL_EMPTY;
+	return found;
+}
+
+static const char *keyed_element(struct walk *w, struct apply_type t, const atom *keys, struct val v, struct path_element *ret)
+{
+	if (v.type == VAL_NULL)
+		return "associative list with keys may not have a null element";
+	if (v.type != VAL_OBJECT)
+		return "associative list with keys may not have non-map elements";
+	size_t n = 0;
+	while (keys[n])
+		n++;
+	struct apply_type item = t.schema->item(t);
+	struct member *fields = ARENA_ARRAY(w->arena, struct member, n);
+	uint32_t found = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct member m = { keys[i], key_value(w, item, v, keys[i]) };
+		if (!val_exists(m.val))
+			continue;
+		uint32_t j = found++;
+		for (; j > 0 && path_name_cmp(m.key, fields[j - 1].key) < 0; j--)
+			fields[j] = fields[j - 1];
+		fields[j] = m;
+	}
+	*ret = (struct path_element){ .kind = PATH_KEY, .n = found, .key = fields };
+	if (found)
+		return NULL;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(1024);
+	buf_add(&b, STR("associative list with keys has an element that omits all key fields ["));
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			buf_addc(&b, ' ');
+		go_quote(&b, atom_str(keys[i]));
+	}
+	buf_add(&b, STR("] (and doesn't have default values for any key fields)"));
+	return arena_str(w->arena, buf_str(&b)).p;
+}
+
+static const char *set_element(const struct val *v, struct path_element *ret)
+{
+	switch ((enum val_type)v->type) {
+	case VAL_RAW:
+	case VAL_OBJECT: return "associative list without keys has an element that's a map type";
+	case VAL_LIST: return "not supported: associative list with lists as elements";
+	case VAL_NONE:
+	case VAL_NULL: return "associative list without keys has an element that's an explicit null";
+	default: break;
+	}
+	*ret = (struct path_element){ .kind = PATH_VALUE, .value = v };
+	return NULL;
+}
+
+static int item_cmp(const void *x, const void *y)
+{
+	const struct walk_item *a = *(struct walk_item *const *)x, *b = *(struct walk_item *const *)y;
+	int order = path_element_cmp(&a->at, &b->at);
+	return order ? order : a->index < b->index ? -1 : 1;
+}
+
+static void items_sort(struct arena *a, struct walk_items *items)
+{
+	items->sorted = ARENA_ARRAY(a, struct walk_item *, items->n);
+	for (uint32_t i = 0; i < items->n; i++)
+		items->sorted[i] = &items->v[i];
+	if (items->n < 2)
+		return;
+	qsort(items->sorted, items->n, sizeof(struct walk_item *), item_cmp);
+	for (uint32_t i = 1; i < items->n; i++)
+		if (path_element_cmp(&items->sorted[i - 1]->at, &items->sorted[i]->at) == 0) {
+			items->sorted[i - 1]->more = true;
+			items->sorted[i]->again = true;
+		}
+}
+
+bool walk_items(struct walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s, struct val list, bool stop,
+		struct walk_items *ret)
+{
+	bool all = true;
+
+	*ret = (struct walk_items){ .n = 0 };
+	if (list.type != VAL_LIST || !list.n)
+		return true;
+	ret->v = ARENA_ARRAY(w->arena, struct walk_item, list.n);
+	for (uint32_t i = 0; i < list.n; i++) {
+		struct walk_item item = { .val = list.items[i], .index = i };
+		const char *problem = s->keys ? keyed_element(w, t, s->keys, item.val, &item.at) : set_element(&list.items[i], &item.at);
+		if (!problem) {
+			ret->v[ret->n++] = item;
+			continue;
+		}
+		all = false;
+		walk_error(w, at, arena_printf(w->arena, "element %u: %s", i, problem));
+		if (stop)
+			break;
+	}
+	items_sort(w->arena, ret);
+	return all;
+}
+
+const struct walk_item *walk_items_find(const struct walk_items *items, const struct path_element *at)
+{
+	uint32_t low = 0, high = items->n;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (path_element_cmp(&items->sorted[middle]->at, at) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < items->n && path_element_cmp(&items->sorted[low]->at, at) == 0 ? items->sorted[low] : NULL;
+}
+
+/* ---- members by name ---- */
+
+static int member_cmp(const void *x, const void *y)
+{
+	const struct member *a = *(const struct member *const *)x, *b = *(const struct member *const *)y;
+	int order = path_name_cmp(a->key, b->key);
+	return order ? order : a < b ? -1 : 1;
+}
+
+void walk_names(struct arena *a, struct val object, struct walk_names *ret)
+{
+	*ret = (struct walk_names){ .n = 0 };
+	if (object.type != VAL_OBJECT || !object.n)
+		return;
+	ret->v = ARENA_ARRAY(a, const struct member *, object.n);
+	for (uint32_t i = 0; i < object.n; i++)
+		ret->v[i] = &object.members[i];
+	qsort(ret->v, object.n, sizeof(*ret->v), member_cmp);
+	for (uint32_t i = 0; i < object.n; i++) {
+		if (ret->n && atom_eq(ret->v[ret->n - 1]->key, ret->v[i]->key))
+			ret->n--;
+		ret->v[ret->n++] = ret->v[i];
+	}
+}
