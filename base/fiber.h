@@ -1,13 +1,14 @@
 /*
- * fiber: sequential code that waits without blocking its thread. A fiber is a function with a stack of its own (256 KiB of
- * address space, of which an idle one has touched about one page) on the loop of one thread (loop.h); it never moves to
- * another. Fibers of one loop run one at a time and switch only inside calls marked (suspends), so plain data needs no locks;
- * but re-read shared state after such a call, and errno does not survive one.
+ * fiber: sequential code that waits without blocking its thread. A fiber is a function with a stack of its own (256 KiB
+ * of address space, of which an idle one has touched about one page) on the loop of one thread (loop.h); it never moves
+ * to another. Fibers of one loop run one at a time and switch only inside calls marked (suspends), so plain data needs
+ * no locks; but re-read shared state after such a call, and errno does not survive one.
  *
- * Every (suspends) call returns -ERR_CANCELED once its fiber was canceled and -ERR_TIMEOUT once the deadline in force has
- * passed, also when it would not have had to wait: pass the error up, and the cleanups on the way run. An event that had
- * already been given to the fiber is not lost: the call then succeeds and the next one reports the cancel. All calls are for
- * fibers and callbacks of the same loop; other threads go through loop_post. Calls marked (suspends) are for fibers only.
+ * Every (suspends) call returns -ERR_CANCELED once its fiber was canceled and -ERR_TIMEOUT once the deadline in force
+ * has passed, also when it would not have had to wait: pass the error up, and the cleanups on the way run. An event
+ * that had already been given to the fiber is not lost: the call then succeeds and the next one reports the cancel. All
+ * calls are for fibers and callbacks of the same loop; other threads go through loop_post. Calls marked (suspends) are
+ * for fibers only.
  *
  * Waiting with a channel or a condition costs no allocation and no system call.
  */
@@ -22,20 +23,23 @@ struct fiber;
 /* ---- Life ---- */
 
 /*
- * Makes a fiber that will run fn(arg) soon on the loop of the calling thread; does not run it yet. The name (printf style,
- * cut to 31 bytes) is for dumps and debuggers. With ret_fiber the caller owns a handle, which exactly one of fiber_join,
- * fiber_stop or fiber_detach takes back; with NULL the fiber is on its own from the start. fn's result is kept for fiber_join.
- * Deadlines and the log context are not inherited. -ERR_TOO_MANY_REQUESTS at the loop's maximum, -ERR_SYSTEM when the kernel
- * gives no memory for a stack.
+ * Makes a fiber that will run fn(arg) soon on the loop of the calling thread; does not run it yet. The name (printf
+ * style, cut to 31 bytes) is for dumps and debuggers. With ret_fiber the caller owns a handle, which exactly one of
+ * fiber_join, fiber_stop or fiber_detach takes back; with NULL the fiber is on its own from the start. fn's result is
+ * kept for fiber_join. Deadlines and the log context are not inherited. -ERR_TOO_MANY_REQUESTS at the loop's maximum,
+ * -ERR_SYSTEM when the kernel gives no memory for a stack.
  */
 int fiber_spawn(int (*fn)(void *arg), void *arg, struct fiber **ret_fiber, struct err *err, const char *name, ...)
 	PRINTF_LIKE(5, 6);
 
-/* (suspends) Waits for the fiber to end, stores its result (ret_result may be NULL) and frees the handle. On error the handle stays. */
+/*
+ * (suspends) Waits for the fiber to end, stores its result (ret_result may be NULL) and frees the handle. On error the
+ * handle stays.
+ */
 int fiber_join(struct fiber *f, int *ret_result, struct err *err);
 /*
- * (suspends) Cancels the fiber, waits until it has ended, and returns its result; neither cancel nor deadline of the caller cut this
- * short. With fiber_stopp a scope cannot leave its helper behind: CLEANUP(fiber_stopp) struct fiber *f = NULL;
+ * (suspends) Cancels the fiber, waits until it has ended, and returns its result; neither cancel nor deadline of the
+ * caller cut this short. CLEANUP(fiber_stopp) struct fiber *f keeps a scope from leaving its helper behind.
  */
 int fiber_stop(struct fiber *f);
 void fiber_stopp(struct fiber **f);
@@ -43,8 +47,8 @@ void fiber_stopp(struct fiber **f);
 void fiber_detach(struct fiber *f);
 
 /*
- * Makes the pending wait of f, and every later one, return -ERR_CANCELED. There is no way back. f may be the caller, or have
- * ended. A fiber that was never run yet still runs: its first wait fails.
+ * Makes the pending wait of f, and every later one, return -ERR_CANCELED. There is no way back. f may be the caller, or
+ * have ended. A fiber that was never run yet still runs: its first wait fails.
  */
 void fiber_cancel(struct fiber *f);
 
@@ -54,13 +58,13 @@ const char *fiber_name(const struct fiber *f);
 
 /* ---- Waiting ---- */
 
-/* Has the calling fiber been canceled, or has its deadline passed? 0 or the error. For long computations; never suspends. */
+/* Has the calling fiber been canceled, or has its deadline passed? 0 or the error. Never suspends. */
 int fiber_check(struct err *err);
 /* (suspends) Lets every other fiber that is ready run first. */
 int fiber_yield(struct err *err);
 /*
- * (suspends) Waits until no other fiber can run without an event from outside or the passing of time. For tests; not cut short by
- * cancel or deadline.
+ * (suspends) Waits until no other fiber can run without an event from outside or the passing of time. For tests; not
+ * cut short by cancel or deadline.
  */
 void fiber_settle(void);
 /* (suspends) */
@@ -73,8 +77,8 @@ int fiber_sleep_ns(int64_t ns, struct err *err);
  *	while (!queue->n && (r = fiber_cond_wait(&queue->filled, err)) == 0)
  *		;
  *
- * what says in dumps what is being waited for ("a free worker"); it must outlive the condition. The memory may go as soon
- * as nobody waits, which is so directly after a broadcast.
+ * what says in dumps what is being waited for ("a free worker"); it must outlive the condition. The memory may go as
+ * soon as nobody waits, which is so directly after a broadcast.
  */
 struct fiber_cond {
 	struct list waiters;
@@ -105,16 +109,18 @@ void fiber_scope_leave(struct fiber_scope *scope);
 
 #define FIBER_SCOPE_NAME2(line) fiber_scope_##line
 #define FIBER_SCOPE_NAME(line) FIBER_SCOPE_NAME2(line)
-#define FIBER_SCOPE(enter) CLEANUP(fiber_scope_leave) __attribute__((unused)) struct fiber_scope FIBER_SCOPE_NAME(__LINE__) = enter
+#define FIBER_SCOPE(enter) \
+	CLEANUP(fiber_scope_leave) __attribute__((unused)) struct fiber_scope FIBER_SCOPE_NAME(__LINE__) = enter
 
 /*
- * From here to the end of the block, waits end with -ERR_TIMEOUT once ms milliseconds have passed in total. An earlier deadline
- * of an outer scope stays in force. To learn after the block whether it was an outer one that passed: fiber_check.
+ * From here to the end of the block, waits end with -ERR_TIMEOUT once ms milliseconds have passed in total. An earlier
+ * deadline of an outer scope stays in force. To learn after the block whether it was an outer one that passed:
+ * fiber_check.
  */
 #define DEADLINE_SCOPE(ms) FIBER_SCOPE(fiber_deadline_enter(ms))
 /*
- * From here to the end of the block, neither cancel nor outer deadlines end a wait: for cleanups that must wait (unmount, say
- * goodbye to a peer). Put a DEADLINE_SCOPE inside, so that a shutdown cannot hang.
+ * From here to the end of the block, neither cancel nor outer deadlines end a wait: for cleanups that must wait
+ * (unmount, say goodbye to a peer). Put a DEADLINE_SCOPE inside, so that a shutdown cannot hang.
  */
 #define SHIELD_SCOPE() FIBER_SCOPE(fiber_shield_enter())
 
@@ -132,7 +138,7 @@ struct channel {
 
 /* Room for cap (at least 1) pointers. what names it in dumps and must outlive it. */
 void channel_init(struct channel *c, size_t cap, const char *what);
-/* Nobody may be waiting. Pointers still inside are not the channel's to free: take them with channel_try_recv before. */
+/* Nobody may be waiting. Pointers still inside are not the channel's to free: take them out with channel_try_recv. */
 void channel_done(struct channel *c);
 /* (suspends) Waits for room. -ERR_GONE when the channel is or gets closed; the pointer then stays the caller's. */
 int channel_send(struct channel *c, void *item, struct err *err);
@@ -147,7 +153,11 @@ void channel_close(struct channel *c);
 /* ---- Group: fibers that end together ---- */
 
 /*
- * CLEANUP(fiber_group_done) struct fiber_group g; fiber_group_init(&g); ... fiber_group_spawn(&g, conn_serve, conn, ...);
+ *	CLEANUP(fiber_group_done) struct fiber_group conns;
+ *	fiber_group_init(&conns);
+ *	while ((fd = fiber_accept(...)) >= 0)
+ *		fiber_group_spawn(&conns, conn_serve, conn_new(fd), err, "conn %d", fd);
+ *
  * No member outlives the block.
  */
 struct fiber_group {

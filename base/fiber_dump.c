@@ -12,7 +12,10 @@ enum { DUMP_MAX = 4 * 1024 * 1024 };
 static const char *state_name(enum fiber_state state)
 {
 	static const char *const names[] = {
-		[FIBER_READY] = "ready", [FIBER_RUNNING] = "running", [FIBER_WAITING] = "waiting", [FIBER_DONE] = "done",
+		[FIBER_READY] = "ready",
+		[FIBER_RUNNING] = "running",
+		[FIBER_WAITING] = "waiting",
+		[FIBER_DONE] = "done",
 	};
 	return names[state];
 }
@@ -21,9 +24,8 @@ static void dump_fiber(struct buf *b, const struct fiber *f, int64_t now_ns)
 {
 	buf_addf(b, "  %5u  %-31s  %-7s", f->id, f->name, state_name(f->state));
 	if (f->state != FIBER_DONE) {
-		const char *top = f->stack.low + fiber_stack_size();
-		size_t depth = (size_t)(top - (const char *)(f->state == FIBER_RUNNING ? __builtin_frame_address(0) : f->sp));
-		buf_addf(b, "  stack %zu B deep, %zu KiB resident", depth, fiber_stack_resident(f->stack) / 1024);
+		const char *top = (const char *)f, *sp = f->state == FIBER_RUNNING ? __builtin_frame_address(0) : f->sp;
+		buf_addf(b, "  stack %td B deep, %zu KiB resident", top - sp, fiber_stack_resident(f->stack) / 1024);
 	}
 	if (f->state == FIBER_WAITING) {
 		buf_addf(b, "  %" PRId64 " ms for %s", (now_ns - f->since_ns) / NS_PER_MS, f->what);
@@ -42,7 +44,8 @@ void loop_dump(struct loop *loop, int fd)
 	CLEANUP(buf_done) struct buf b = BUF_INIT(DUMP_MAX);
 	int64_t now_ns = clock_now_ns();
 
-	buf_addf(&b, "loop %s: %u fibers, %zu timers, %zu unused stacks\n", loop->name, loop->n_fibers, loop->n_timers, loop->n_stacks);
+	buf_addf(&b, "loop %s: %u fibers, %zu timers, %zu unused stacks\n", loop->name, loop->n_fibers, loop->n_timers,
+		 loop->n_stacks);
 	LIST_EACH(struct fiber, f, &loop->fibers, all)
 		dump_fiber(&b, f, now_ns);
 	for (str rest = buf_str(&b); rest.n;) {

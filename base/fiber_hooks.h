@@ -1,6 +1,6 @@
 /*
- * What the sanitizers and valgrind must be told about stacks; empty functions in ordinary builds. A struct fiber_shadow is
- * what a sanitizer keeps for one stack: a fiber's, or the thread's own.
+ * What the sanitizers and valgrind must be told about stacks; empty functions in ordinary builds. A struct fiber_shadow
+ * is what a sanitizer keeps for one stack: a fiber's, or the thread's own.
  */
 #ifndef C8S_BASE_FIBER_HOOKS_H
 #define C8S_BASE_FIBER_HOOKS_H
@@ -23,11 +23,13 @@
 #else
 #define FIBER_TSAN 0
 #endif
-#if __has_include(<valgrind/valgrind.h>)
-#include <valgrind/valgrind.h>
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
 #else
+#define VALGRIND_MAKE_MEM_UNDEFINED(at, size) ((void)(at), (void)(size))
 #define VALGRIND_STACK_REGISTER(start, end) 0
 #define VALGRIND_STACK_DEREGISTER(id) ((void)(id))
+#define RUNNING_ON_VALGRIND 0
 #endif
 
 struct fiber_shadow {
@@ -78,7 +80,10 @@ static inline void shadow_leave(struct fiber_shadow *from, const struct fiber_sh
 	(void)from, (void)to, (void)for_good;
 }
 
-/* First thing after a switch, on the stack of self. from learns where its stack is: that is how the thread's own becomes known. */
+/*
+ * First thing after a switch, on the stack of self. from learns where its stack is: that is how the thread's own
+ * becomes known.
+ */
 static inline void shadow_arrive(const struct fiber_shadow *self, struct fiber_shadow *from)
 {
 #if FIBER_ASAN

@@ -1,8 +1,9 @@
 /*
- * Waiting for descriptors. Every loop has an epoll set of its own, which libuv watches as one descriptor. Each wait arms its
- * descriptor there once (EPOLLONESHOT), so nothing stays registered that could fire for a descriptor that was closed and opened
- * again as something else: the kernel alone knows what is registered, and a stale event finds no waiter. That is the reason not
- * to use a uv_poll_t per descriptor: it must outlive its descriptor, allows one user, and costs more calls when made per wait.
+ * Waiting for descriptors. Every loop has an epoll set of its own, which libuv watches as one descriptor. Each wait
+ * arms its descriptor there once (EPOLLONESHOT), so nothing stays registered that could fire for a descriptor that was
+ * closed and opened again as something else: the kernel alone knows what is registered, and a stale event finds no
+ * waiter. That is the reason not to use a uv_poll_t per descriptor: it must outlive its descriptor, allows one user,
+ * and costs more calls when made per wait.
  */
 #include "base/fiber_priv.h"
 
@@ -120,7 +121,10 @@ static void grow_fds(struct loop *loop, size_t n)
 	loop->n_fds = n;
 }
 
-/* Links w and arms its descriptor; a file that is always ready (epoll refuses those) gets its revents at once. 0 or errno. */
+/*
+ * Links w and arms its descriptor; a file that is always ready (epoll refuses those) gets its revents at once. 0 or
+ * errno.
+ */
 static int start_wait(struct loop *loop, struct poll_wait *w)
 {
 	grow_fds(loop, (size_t)w->fd + 1);

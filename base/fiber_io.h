@@ -1,6 +1,7 @@
 /*
- * What fibers wait for outside their loop: file descriptors and the thread pool. All calls suspend the calling fiber and honour
- * cancel and deadlines as fiber.h says. Descriptors must be non-blocking (O_NONBLOCK), or the thread blocks with them.
+ * What fibers wait for outside their loop: file descriptors and the thread pool. All calls suspend the calling fiber
+ * and honour cancel and deadlines as fiber.h says. Descriptors must be non-blocking (O_NONBLOCK), or the thread blocks
+ * with them.
  */
 #ifndef C8S_BASE_FIBER_IO_H
 #define C8S_BASE_FIBER_IO_H
@@ -15,10 +16,11 @@
 /* ---- Descriptors ---- */
 
 /*
- * Waits until at least one of the n descriptors has one of its events (POLLIN, POLLOUT, POLLPRI; errors and hang-ups always count), sets
- * revents in each, and returns how many are set. A negative fd is skipped. Readiness is a hint: try the operation, and wait again
- * on EAGAIN. Several fibers may wait for one descriptor. Nothing stays registered that the kernel would not forget by itself, so
- * descriptors are closed with close(), but not while a fiber waits for them. n is at most FIBER_POLL_MAX.
+ * Waits until at least one of the n descriptors has one of its events (POLLIN, POLLOUT, POLLPRI; errors and hang-ups
+ * always count), sets revents in each, and returns how many are set. A negative fd is skipped. Readiness is a hint: try
+ * the operation, and wait again on EAGAIN. Several fibers may wait for one descriptor. Nothing stays registered that
+ * the kernel would not forget by itself, so descriptors are closed with close(), but not while a fiber waits for them.
+ * n is at most FIBER_POLL_MAX.
  */
 enum { FIBER_POLL_MAX = 16 };
 int fiber_poll(struct pollfd *fds, size_t n, struct err *err);
@@ -36,20 +38,21 @@ int fiber_connect(int fd, const struct sockaddr *addr, socklen_t len, struct err
 /* ---- Blocking work ---- */
 
 /*
- * Runs fn(arg, err) on a thread of libuv's pool (UV_THREADPOOL_SIZE, 4 unless set) and returns its result. For what would block the loop:
- * fsync, decompression, big crypto. fn must not touch the loop or its fibers.
+ * Runs fn(arg, err) on a thread of libuv's pool (UV_THREADPOOL_SIZE, 4 unless set) and returns its result. For what
+ * would block the loop: fsync, decompression, big crypto. fn must not touch the loop or its fibers.
  *
- * The fiber never goes on while fn may still run, so arg may live on its stack: when a cancel or a deadline comes before a thread has
- * taken the work, it is withdrawn, and -ERR_CANCELED or -ERR_TIMEOUT says that fn did not run; once fn runs, it is waited
- * for and its own result is returned.
+ * The fiber never goes on while fn may still run, so arg may live on its stack: when a cancel or a deadline comes
+ * before a thread has taken the work, it is withdrawn, and -ERR_CANCELED or -ERR_TIMEOUT says that fn did not run; once
+ * fn runs, it is waited for and its own result is returned.
  */
 int fiber_blocking(int (*fn)(void *arg, struct err *err), void *arg, struct err *err);
 
 int fiber_fsync(int fd, struct err *err);
 /*
- * getaddrinfo without blocking the loop; name resolution takes at most half of the pool, so that a dead name server does not hold up
- * fsync. freeaddrinfo(*ret_list) afterwards. -ERR_NOT_FOUND when there is no such name.
+ * getaddrinfo without blocking the loop; name resolution takes at most half of the pool, so that a dead name server
+ * does not hold up fsync. freeaddrinfo(*ret_list) afterwards. -ERR_NOT_FOUND when there is no such name.
  */
-int fiber_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret_list, struct err *err);
+int fiber_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret_list,
+		      struct err *err);
 
 #endif

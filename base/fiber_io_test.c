@@ -13,7 +13,10 @@
 #include "base/fiber_test.h"
 #include "base/mem.h"
 
-static void make_pair(int fd[2]) { CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0); }
+static void make_pair(int fd[2])
+{
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0);
+}
 
 /* ---- Reading and writing ---- */
 
@@ -48,7 +51,9 @@ FIBER_TEST(fiber_io_both_directions_of_one_descriptor_at_once)
 {
 	int fd[2];
 	make_pair(fd);
-	struct fiber *f[] = { start(write_lots, &fd[0]), start(write_lots, &fd[1]), start(read_lots, &fd[0]), start(read_lots, &fd[1]) };
+	struct fiber *f[] = {
+		start(write_lots, &fd[0]), start(write_lots, &fd[1]), start(read_lots, &fd[0]), start(read_lots, &fd[1]),
+	};
 	CHECK_INT(join(f[0]), 0);
 	CHECK_INT(join(f[1]), 0);
 	CHECK_INT(join(f[2]), LOTS);

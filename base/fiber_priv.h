@@ -1,4 +1,4 @@
-/* What fiber*.c and loop.c share. Nobody else includes this; tools/gdb-fibers.py knows the names of the fields it reads. */
+/* What fiber*.c and loop.c share. Nobody else includes this, but tools/gdb-fibers.py knows the names of some fields. */
 #ifndef C8S_BASE_FIBER_PRIV_H
 #define C8S_BASE_FIBER_PRIV_H
 
@@ -24,37 +24,39 @@ struct fiber_stack {
 };
 
 /*
- *	spawn -> READY -> RUNNING -> DONE
- *	           ^         |
- *	           +- WAITING <+
+ *	spawn -> READY <-> RUNNING -> DONE
+ *	           ^          |
+ *	           +- WAITING <
  */
 enum fiber_state { FIBER_READY, FIBER_RUNNING, FIBER_WAITING, FIBER_DONE };
 
 struct fiber {
+	/* One cache line: what a switch touches. */
 	void *sp;                /* saved stack pointer, while not running */
 	struct list link;        /* in the loop's ready list, or in the queue it waits in */
 	struct loop *loop;
+	struct log_context *log; /* while not running */
+	int64_t due_ns;          /* the deadline in force */
 	enum fiber_state state;
-	int wait_result;         /* what the pending wait returns, */
-	int timer_result;        /* and what it returns when the timer ends it */
+	int wait_result;         /* what the pending wait returns */
 	unsigned shields;        /* SHIELD_SCOPEs in force */
 	bool canceled, owned;    /* owned: somebody holds the handle */
-	int64_t due_ns;         /* the deadline in force */
-	struct loop_timer timer; /* runs until due_ns, or until the end of a sleep; see prepare_timer() */
-	struct log_context *log; /* while not running */
+
 	const char *what;        /* what it waits for, in words, */
 	int what_fd;             /* and the descriptor, or -1 */
+	int timer_result;        /* what the pending wait returns when the timer ends it */
+	int64_t since_ns;        /* when it began to wait, roughly */
+	struct loop_timer timer; /* until due_ns, or the end of a sleep; see prepare_timer() */
 	int result;
-	int64_t since_ns;       /* when it began to wait, roughly */
-	struct fiber_stack stack;
-	struct list all;         /* in loop->fibers */
-	struct list joiners;
-	struct fiber_group *group;
-	struct list group_link;
+	unsigned id;
 	int (*fn)(void *arg);
 	void *arg;
+	struct list joiners;
+	struct list all;         /* in loop->fibers */
+	struct fiber_group *group;
+	struct list group_link;
+	struct fiber_stack stack;
 	struct fiber_shadow shadow;
-	unsigned id;
 	char name[32];
 };
 
@@ -70,16 +72,17 @@ struct loop {
 	struct list fibers;               /* all that have not been freed, oldest first */
 	unsigned n_fibers, max_fibers, last_id;
 	bool stopping, dumps;
-	int64_t now_ns;                  /* the clock at the last look */
-	unsigned outside;                 /* fibers waiting for the thread pool, which a virtual clock must not outrun */
+	int64_t now_ns;                   /* the clock at the last look */
+	unsigned outside;                 /* fibers that the thread pool works for: virtual time stands still meanwhile */
 
-	struct fiber_stack *stacks;       /* pool of unused stacks */
-	size_t n_stacks;
+	struct fiber_stack *stacks;       /* pool of unused stacks, the cold ones first */
+	size_t n_stacks, n_cold;
 
 	struct loop_timer **timers;       /* binary heap, earliest first */
 	size_t n_timers, cap_timers;
-	int64_t tick_ns;                 /* what the libuv timer is set to */
+	int64_t tick_ns;                  /* what the libuv timer is set to */
 	uv_timer_t tick;
+	uv_prepare_t prepare;
 
 	_Atomic(struct loop_message *) inbox; /* newest first */
 	atomic_bool stop_wanted;
@@ -104,8 +107,11 @@ int fiber_stack_get(struct loop *loop, struct fiber_stack *ret_stack, struct err
 void fiber_stack_put(struct loop *loop, struct fiber_stack stack);
 void fiber_stack_drop_pool(struct loop *loop);
 size_t fiber_stack_size(void);
-/* Where the first frame goes. id spreads the frames of many fibers over the sets of the processor's caches. */
-void *fiber_stack_top(struct fiber_stack stack, unsigned id);
+/*
+ * Where the struct goes, at the top of the stack, with the frames below it: an idle fiber has one page in use. id
+ * spreads them; at the same place in their pages, the hot lines of all fibers would fight for a few sets of a cache.
+ */
+struct fiber *fiber_stack_top(struct fiber_stack stack, unsigned id);
 /* Bytes of it that have memory behind them. */
 size_t fiber_stack_resident(struct fiber_stack stack);
 
@@ -114,12 +120,14 @@ extern _Thread_local struct loop *fiber_loop;
 /* and the part of its turn that runs the ready fibers (not endlessly: those who stay ready wait for the next turn). */
 void fiber_run_ready(struct loop *loop);
 void fiber_cancel_all(struct loop *loop);
+/* Frees the ended fibers whose handles nobody gave back. */
+void fiber_free_ended(struct loop *loop);
 int fiber_vspawn(int (*fn)(void *arg), void *arg, struct fiber_group *group, struct fiber **ret_fiber, struct err *err,
 		 const char *name, va_list ap) PRINTF_LIKE(6, 0);
 
 /*
- * Suspends the running fiber in queue (NULL: in none) until fiber_wake, a cancel or the deadline takes it out: 0, or the error; at
- * once when there is one already. what must be a constant; what_fd is a descriptor to name with it, or -1.
+ * Suspends the running fiber in queue (NULL: in none) until fiber_wake, a cancel or the deadline takes it out: 0, or
+ * the error; at once when there is one already. what must be a constant; what_fd is a descriptor to name too, or -1.
  */
 int fiber_wait(struct list *queue, const char *what, int what_fd, struct err *err);
 /* The same, but only fiber_wake ends it; nothing is checked before. */

@@ -1,10 +1,11 @@
 /*
- * Stacks of fibers: mapped with a guard below, never committed beyond the pages that were touched, and kept in a pool of
- * the loop. A frame is at most 4 KiB (-Wframe-larger-than), so no frame of ours steps over a guard of 64 KiB; neither
- * does one of a library that keeps to half of that.
+ * Stacks of fibers: mapped with a guard below, never committed beyond the pages that were touched, and kept in a pool
+ * of the loop. A frame of ours is at most 4 KiB (-Wframe-larger-than), so it does not step over a guard of 64 KiB;
+ * neither does one of a library that is content with half of that.
  *
- * A stack that goes back gives its pages to the kernel, but for the top ones of the first few in the pool: short-lived
- * fibers then cost neither a page fault nor the clearing of a page.
+ * A stack that goes back gives its pages to the kernel, but a few in the pool stay warm, that is they keep the top
+ * ones, and are the first to be used again: short-lived fibers then cost neither a page fault nor the clearing of a
+ * page.
  */
 #include "base/fiber_priv.h"
 
@@ -22,22 +23,29 @@ enum {
 	WARM_SIZE = 16 * 1024, /* what a warm stack keeps */
 	WARM_MAX = 64,
 	POOL_MAX = 1024,
+	LINE = 64,             /* of the processor's caches */
 	COLOURS = 16,
-	COLOUR_STEP = 64,
 };
 
 size_t fiber_stack_size(void) { return STACK_SIZE; }
 
-/* Frames of all fibers at the same place in their pages would fight for a few sets of every cache. */
-void *fiber_stack_top(struct fiber_stack stack, unsigned id) { return stack.low + STACK_SIZE - id % COLOURS * COLOUR_STEP; }
+struct fiber *fiber_stack_top(struct fiber_stack stack, unsigned id)
+{
+	uintptr_t top = (uintptr_t)stack.low + STACK_SIZE - sizeof(struct fiber) - id % COLOURS * LINE;
+	return (struct fiber *)(top & ~(uintptr_t)(LINE - 1));
+}
 
 int fiber_stack_get(struct loop *loop, struct fiber_stack *ret_stack, struct err *err)
 {
 	if (loop->n_stacks) {
 		*ret_stack = loop->stacks[--loop->n_stacks];
+		loop->n_cold = MIN(loop->n_cold, loop->n_stacks);
+		/* Out of bounds for valgrind, since the frames of the last fiber are gone. */
+		(void)VALGRIND_MAKE_MEM_UNDEFINED(ret_stack->low, STACK_SIZE);
 		return 0;
 	}
-	char *map = mmap(NULL, GUARD_SIZE + STACK_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE;
+	char *map = mmap(NULL, GUARD_SIZE + STACK_SIZE, PROT_NONE, flags, -1, 0);
 	if (map == MAP_FAILED)
 		return err_sys(err, errno, "map the stack of a fiber");
 	if (mprotect(map + GUARD_SIZE, STACK_SIZE, PROT_READ | PROT_WRITE) < 0) {
@@ -65,15 +73,21 @@ void fiber_stack_put(struct loop *loop, struct fiber_stack stack)
 	}
 	if (!loop->stacks)
 		loop->stacks = mem_array(POOL_MAX, sizeof(*loop->stacks));
-	size_t keep = loop->n_stacks < WARM_MAX ? WARM_SIZE : 0;
-	(void)madvise(stack.low, STACK_SIZE - keep, MADV_DONTNEED);
+	bool warm = loop->n_stacks - loop->n_cold < WARM_MAX;
+	(void)madvise(stack.low, STACK_SIZE - (warm ? WARM_SIZE : 0), MADV_DONTNEED);
 	loop->stacks[loop->n_stacks++] = stack;
+	if (!warm) {
+		struct fiber_stack other = loop->stacks[loop->n_cold];
+		loop->stacks[loop->n_cold++] = stack;
+		loop->stacks[loop->n_stacks - 1] = other;
+	}
 }
 
 void fiber_stack_drop_pool(struct loop *loop)
 {
 	while (loop->n_stacks)
 		unmap(loop->stacks[--loop->n_stacks]);
+	loop->n_cold = 0;
 	free(TAKE(loop->stacks));
 }
 

@@ -5,7 +5,7 @@
  *	mxcsr and x87 control word, r15, r14, r13, r12, rbx, rbp, return address
  *
  * Control-flow enforcement: every entry point starts with endbr64 and the object says so in its property note, so
- * indirect branch tracking stays possible. It does not claim to be safe for shadow stacks, because a switch would have to
+ * indirect branch tracking stays possible. It does not claim to be safe for shadow stacks, as a switch would have to
  * change those too: the linker therefore leaves that mark off the program, and the C library will not turn them on.
  */
 #define SAVED_BYTES 64
@@ -66,6 +66,10 @@ fiber_switch:
 	popq	%rbp
 	.cfi_adjust_cfa_offset -8
 	.cfi_restore rbp
+	/*
+	 * A jump here would itself be predicted better, but put the processor's stack of return addresses out of step, and
+	 * then all returns of the callers are mispredicted: measured, a hand-over through a channel takes twice as long.
+	 */
 	ret
 	.cfi_endproc
 	.size	fiber_switch, . - fiber_switch

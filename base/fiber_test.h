@@ -16,16 +16,22 @@ static __attribute__((noinline, unused)) int run_loop(int (*fn)(void *arg), void
 	return loop_run(loop, fn, arg, &err);
 }
 
-/* Defines TEST(name) whose body runs on a fiber. */
-#define FIBER_TEST(test_name)                                     \
-	static void fiber_body_##test_name(void);                 \
-	static int fiber_main_##test_name(void *arg)              \
-	{                                                         \
-		(void)arg;                                        \
-		fiber_body_##test_name();                         \
-		return 0;                                         \
-	}                                                         \
-	TEST(test_name) { CHECK_INT(run_loop(fiber_main_##test_name, NULL), 0); } \
+/* Defines TEST(name) whose body runs on a fiber; FIBER_TEST_IF skips it where the condition does not hold. */
+#define FIBER_TEST(test_name) FIBER_TEST_IF(true, test_name)
+#define FIBER_TEST_IF(condition, test_name)                                       \
+	static void fiber_body_##test_name(void);                                 \
+	static int fiber_main_##test_name(void *arg)                              \
+	{                                                                         \
+		(void)arg;                                                        \
+		fiber_body_##test_name();                                         \
+		return 0;                                                         \
+	}                                                                         \
+	TEST(test_name)                                                           \
+	{                                                                         \
+		if (!(condition))                                                 \
+			skip();                                                   \
+		CHECK_INT(run_loop(fiber_main_##test_name, NULL), 0);             \
+	}                                                                         \
 	static void fiber_body_##test_name(void)
 
 static __attribute__((noinline, unused)) struct fiber *start(int (*fn)(void *arg), void *arg)

@@ -22,8 +22,8 @@ static void pending_done(struct pending *p, int status)
 }
 
 /*
- * Returns when the pool is done with req, however it ends: the request and what it points to live on the fiber's stack. 0, or why it was
- * withdrawn. Nothing is written to err before that, because the thread may be writing to the same one.
+ * Returns when the pool is done with req, however it ends: the request and what it points to live on the fiber's stack.
+ * 0, or why it was withdrawn. Nothing is written to err before that, because the thread may be writing to the same one.
  */
 static int pending_wait(struct pending *p, uv_req_t *req, struct err *err)
 {
@@ -38,7 +38,8 @@ static int pending_wait(struct pending *p, uv_req_t *req, struct err *err)
 	}
 	loop->outside--;
 	if (r < 0 && (p->status == UV_ECANCELED || p->status == UV_EAI_CANCELED))
-		return err_set(err, (enum err_code)-r, "%s while waiting for a free thread", r == -ERR_TIMEOUT ? "timed out" : "canceled");
+		return err_set(err, (enum err_code)-r, "%s while waiting for a free thread",
+			       r == -ERR_TIMEOUT ? "timed out" : "canceled");
 	return 0;
 }
 
@@ -57,7 +58,10 @@ static void work_run(uv_work_t *req)
 	w->result = w->fn(w->arg, w->err);
 }
 
-static void work_done(uv_work_t *req, int status) { pending_done(&CONTAINER_OF(req, struct work, req)->pending, status); }
+static void work_done(uv_work_t *req, int status)
+{
+	pending_done(&CONTAINER_OF(req, struct work, req)->pending, status);
+}
 
 int fiber_blocking(int (*fn)(void *arg, struct err *err), void *arg, struct err *err)
 {
@@ -98,7 +102,21 @@ static void lookup_done(uv_getaddrinfo_t *req, int status, struct addrinfo *list
 	pending_done(&l->pending, status);
 }
 
-int fiber_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret_list, struct err *err)
+static int lookup_error(int status, const char *name, struct err *err)
+{
+	switch (status) {
+	case UV_EAI_NONAME:
+	case UV_EAI_NODATA:
+		return err_set(err, ERR_NOT_FOUND, "look up %s: no such host", name);
+	case UV_EAI_AGAIN:
+		return err_set(err, ERR_UNAVAILABLE, "look up %s: the name servers do not answer", name);
+	default:
+		return err_set(err, ERR_SYSTEM, "look up %s: %s", name, uv_strerror(status));
+	}
+}
+
+int fiber_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret_list,
+		      struct err *err)
 {
 	struct lookup l = { .pending.fiber = fiber_self() };
 	int r = fiber_check(err);
@@ -112,16 +130,9 @@ int fiber_getaddrinfo(const char *node, const char *service, const struct addrin
 	r = pending_wait(&l.pending, (uv_req_t *)&l.req, err);
 	if (r < 0)
 		return r;
-	switch (l.pending.status) {
-	case 0:
+	if (l.pending.status == 0) {
 		*ret_list = l.list;
 		return 0;
-	case UV_EAI_NONAME:
-	case UV_EAI_NODATA:
-		return err_set(err, ERR_NOT_FOUND, "look up %s: no such host", node ? node : service);
-	case UV_EAI_AGAIN:
-		return err_set(err, ERR_UNAVAILABLE, "look up %s: the name servers do not answer", node ? node : service);
-	default:
-		return err_set(err, ERR_SYSTEM, "look up %s: %s", node ? node : service, uv_strerror(l.pending.status));
 	}
+	return lookup_error(l.pending.status, node ? node : service, err);
 }

@@ -1,7 +1,7 @@
 /*
  * The turn of a loop: take messages, fire timers, run ready fibers, then let libuv wait for the next event. Fibers and
- * timers are ours and libuv is only asked to wait, so that a virtual clock can take time's place. Callbacks of libuv run inside
- * uv_run, fibers outside: a fiber may therefore do anything to libuv's handles but run the loop.
+ * timers are ours and libuv is only asked to wait, so that a virtual clock can take time's place. Callbacks of libuv
+ * run inside uv_run, fibers outside: a fiber may therefore do anything to libuv's handles but run the loop.
  */
 #include "base/fiber_priv.h"
 
@@ -132,13 +132,13 @@ static void follow_clock(struct loop *loop, bool wanted)
 
 void loop_post(struct loop *loop, void (*fn)(void *arg), void *arg)
 {
-	struct loop_message *m = mem_alloc(sizeof(*m)), *newest = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
+	struct loop_message *m = mem_alloc(sizeof(*m)), *newest = atomic_load(&loop->inbox);
 
 	m->fn = fn;
 	m->arg = arg;
 	do {
 		m->next = newest;
-	} while (!atomic_compare_exchange_weak_explicit(&loop->inbox, &newest, m, memory_order_release, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak(&loop->inbox, &newest, m));
 	/* The loop takes all messages at once, so only the first after that has to wake it; m may be gone by now. */
 	if (!newest && fiber_loop != loop)
 		(void)uv_async_send(&loop->wake);
@@ -146,16 +146,16 @@ void loop_post(struct loop *loop, void (*fn)(void *arg), void *arg)
 
 void loop_stop(struct loop *loop)
 {
-	atomic_store_explicit(&loop->stop_wanted, true, memory_order_release);
+	atomic_store(&loop->stop_wanted, true);
 	(void)uv_async_send(&loop->wake);
 }
 
-static bool has_messages(struct loop *loop) { return atomic_load_explicit(&loop->inbox, memory_order_relaxed) != NULL; }
+static bool has_messages(struct loop *loop) { return atomic_load(&loop->inbox) != NULL; }
 
 /* The posted messages, oldest first. */
 static struct loop_message *take_messages(struct loop *loop)
 {
-	struct loop_message *m = atomic_exchange_explicit(&loop->inbox, NULL, memory_order_acquire), *oldest = NULL;
+	struct loop_message *m = atomic_exchange(&loop->inbox, NULL), *oldest = NULL;
 
 	while (m) {
 		struct loop_message *older = m->next;
@@ -176,8 +176,7 @@ static void run_messages(struct loop *loop)
 		free(m);
 		m = next;
 	}
-	if (atomic_load_explicit(&loop->stop_wanted, memory_order_relaxed) &&
-	    atomic_exchange_explicit(&loop->stop_wanted, false, memory_order_acquire)) {
+	if (atomic_load(&loop->stop_wanted) && atomic_exchange(&loop->stop_wanted, false)) {
 		loop->stopping = true;
 		fiber_cancel_all(loop);
 	}
@@ -188,6 +187,20 @@ static void run_messages(struct loop *loop)
 /* These only end libuv's waiting; the turn looks at the messages and the clock itself. */
 static void on_wake(uv_async_t *wake) { (void)wake; }
 static void on_tick(uv_timer_t *tick) { CONTAINER_OF(tick, struct loop, tick)->tick_ns = NEVER_NS; }
+
+static bool idle(struct loop *loop) { return list_empty(&loop->ready) && !has_messages(loop); }
+
+/*
+ * Just before libuv waits: callbacks that it ran in this round (its timers come first, the tick among them) may have
+ * made fibers ready or started timers. Without this it would wait as if they had not.
+ */
+static void on_prepare(uv_prepare_t *prepare)
+{
+	struct loop *loop = CONTAINER_OF(prepare, struct loop, prepare);
+
+	if (!idle(loop) || (!loop->hooked && loop->tick_ns != next_due(loop)))
+		uv_stop(&loop->uv);
+}
 
 /* Sets the libuv timer to the next time that something is due; false when that is now. */
 static bool set_tick(struct loop *loop)
@@ -204,8 +217,6 @@ static bool set_tick(struct loop *loop)
 	uv_update_time(&loop->uv);
 	return uv_timer_start(&loop->tick, on_tick, (uint64_t)((ns - 1) / NS_PER_MS + 1), 0) == 0;
 }
-
-static bool idle(struct loop *loop) { return list_empty(&loop->ready) && !has_messages(loop); }
 
 /* Nothing is ready: waits for events, or moves the virtual clock. */
 static void wait_idle(struct loop *loop)
@@ -255,7 +266,8 @@ int loop_run(struct loop *loop, int (*fn)(void *arg), void *arg, struct err *err
 		*loop->log_slot = NULL;
 		while (loop->n_fibers)
 			turn(loop);
-		(void)fiber_join(first, &r, NULL);
+		r = first->result;
+		fiber_detach(first);
 		*loop->log_slot = log;
 	}
 	while (loop->n_timers)
@@ -273,6 +285,10 @@ static int init_handles(struct loop *loop, struct err *err)
 	int r = uv_async_init(&loop->uv, &loop->wake, on_wake);
 	if (r == 0)
 		r = uv_timer_init(&loop->uv, &loop->tick);
+	if (r == 0)
+		r = uv_prepare_init(&loop->uv, &loop->prepare);
+	if (r == 0)
+		r = uv_prepare_start(&loop->prepare, on_prepare);
 	return r < 0 ? err_sys(err, -r, "start an event loop") : fiber_io_init(loop, err);
 }
 
@@ -329,6 +345,7 @@ void loop_free(struct loop *loop)
 		free(m);
 	}
 	fiber_io_close(loop);
+	fiber_free_ended(loop);
 	fiber_stack_drop_pool(loop);
 	free(loop->timers);
 	free(loop);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <uv.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -70,6 +71,24 @@ FIBER_TEST(loop_post_to_itself_runs_later)
 	CHECK_INT(n, 0);
 	fiber_settle();
 	CHECK_INT(n, 1);
+}
+
+/* libuv runs its timers before it waits: it must not wait then. */
+static void on_uv_timer(uv_timer_t *timer) { fiber_cond_signal(timer->data); }
+
+FIBER_TEST(loop_uv_timer_that_wakes_the_only_fiber)
+{
+	uv_timer_t timer;
+	struct fiber_cond fired = FIBER_COND_INIT(fired, "a timer of libuv");
+
+	CHECK_INT(uv_timer_init(loop_uv(loop_self()), &timer), 0);
+	timer.data = &fired;
+	CHECK_INT(uv_timer_start(&timer, on_uv_timer, 0, 0), 0);
+	DEADLINE_SCOPE(60000); /* with nothing else that would end the waiting */
+	CHECK_INT(fiber_cond_wait(&fired, NULL), 0);
+	CHECK(fiber_check(NULL) == 0);
+	uv_close((uv_handle_t *)&timer, NULL);
+	fiber_settle();
 }
 
 static int do_nothing(void *arg)
@@ -209,7 +228,7 @@ static void on_fire(struct loop_timer *timer)
 
 FIBER_TEST(loop_timers_fire_in_order_of_time)
 {
-	struct named_timer t[26];
+	static struct named_timer t[26]; /* one outlives the fiber */
 	int64_t now = clock_now_ns();
 
 	buf_reset(&fired);

@@ -4,17 +4,27 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fiber_io.h"
 #include "base/fiber_test.h"
+
+/* Valgrind 3.19 does not know pidfds. */
+static bool have_pidfd(void)
+{
+	int fd = pidfd_open(getpid(), 0);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+#define PROCESS_TEST(name) FIBER_TEST_IF(have_pidfd(), name)
 
 #define ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define SHELL(script) ((struct process_spec){ .argv = ARGV("/bin/sh", "-c", script) })
 
-FIBER_TEST(process_exit_codes_and_signals)
+PROCESS_TEST(process_exit_codes_and_signals)
 {
 	static const struct {
 		const char *script;
@@ -41,7 +51,7 @@ FIBER_TEST(process_exit_codes_and_signals)
 	}
 }
 
-FIBER_TEST(process_that_cannot_start)
+PROCESS_TEST(process_that_cannot_start)
 {
 	static const struct {
 		const char *path, *cwd;
@@ -64,20 +74,20 @@ FIBER_TEST(process_that_cannot_start)
 	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD); /* nothing is left behind */
 }
 
-FIBER_TEST(process_run_talks_to_the_child)
+PROCESS_TEST(process_run_talks_to_the_child)
 {
 	CLEANUP(process_output_done) struct process_output o;
 	struct process_spec spec = SHELL("cat; echo oops >&2; echo \"$X in $(pwd)\"; exit 3");
 	spec.env = ARGV("X=42", "PATH=/usr/bin:/bin");
-	spec.cwd = "/";
+	spec.cwd = "/dev";
 
 	CHECK_INT(process_run(&spec, STR("hello "), 1000, &o, NULL), 0);
-	CHECK_STR(buf_str(&o.out), "hello 42 in /\n");
+	CHECK_STR(buf_str(&o.out), "hello 42 in /dev\n");
 	CHECK_STR(buf_str(&o.err), "oops\n");
 	CHECK_INT(o.status.exit_code, 3);
 }
 
-FIBER_TEST(process_run_with_more_than_a_pipe_holds)
+PROCESS_TEST(process_run_with_more_than_a_pipe_holds)
 {
 	enum { SIZE = 300000 };
 	CLEANUP(process_output_done) struct process_output o;
@@ -95,7 +105,7 @@ FIBER_TEST(process_run_with_more_than_a_pipe_holds)
 	CHECK_INT(o.status.exit_code, 0);
 }
 
-FIBER_TEST(process_run_stops_at_the_maximum)
+PROCESS_TEST(process_run_stops_at_the_maximum)
 {
 	static const struct {
 		const char *script, *msg;
@@ -115,7 +125,7 @@ FIBER_TEST(process_run_stops_at_the_maximum)
 	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 }
 
-FIBER_TEST(process_run_ends_with_the_deadline)
+PROCESS_TEST(process_run_ends_with_the_deadline)
 {
 	CLEANUP(process_output_done) struct process_output o;
 	struct process_spec spec = SHELL("echo started; sleep 1000 & wait");
@@ -141,7 +151,7 @@ static int run_sleep(void *arg)
 	return process_run(&spec, STR_NONE, 100, &o, NULL);
 }
 
-FIBER_TEST(process_wait_honours_cancel_and_the_child_goes_on)
+PROCESS_TEST(process_wait_honours_cancel_and_the_child_goes_on)
 {
 	struct process_spec spec = { .argv = ARGV("sleep", "1000") };
 	struct process *p = NULL;
@@ -178,14 +188,14 @@ static int pipe_with(const char *text)
 }
 
 /* Two descriptors take each other's number, and one that would be inherited by a mere exec does not leak. */
-FIBER_TEST(process_gets_exactly_its_descriptors)
+PROCESS_TEST(process_gets_exactly_its_descriptors)
 {
 	CLEANUP(process_output_done) struct process_output o;
 	int leak = open("/dev/null", O_RDONLY), a = pipe_with("a "), b = pipe_with("b ");
 	char script[200];
 
 	CHECK(leak >= 0 && a > 2 && b > 2 && a < PROCESS_FDS_MAX && b < PROCESS_FDS_MAX);
-	(void)snprintf(script, sizeof(script), "cat /dev/fd/%d /dev/fd/%d; ls /proc/$$/fd | wc -l; cat <&%d", a, b, 3);
+	(void)snprintf(script, sizeof(script), "cat /dev/fd/%d /dev/fd/%d; exec ls /proc/self/fd", a, b);
 	struct process_spec spec = SHELL(script);
 	spec.n_fds = PROCESS_FDS_MAX;
 	for (int i = 0; i < PROCESS_FDS_MAX; i++)
@@ -193,19 +203,20 @@ FIBER_TEST(process_gets_exactly_its_descriptors)
 	spec.fds[a] = b;
 	spec.fds[b] = a;
 	CHECK_INT(process_run(&spec, STR_NONE, 1000, &o, NULL), 0);
-	CHECK_STR(buf_str(&o.out), "b a 16\n");
+	/* ls shows the one it reads the directory with, too. In the order of strings. */
+	CHECK_STR(buf_str(&o.out), "b a 0\n1\n10\n11\n12\n13\n14\n15\n16\n2\n3\n4\n5\n6\n7\n8\n9\n");
 	CHECK_STR(buf_str(&o.err), "");
 
-	struct process_spec three = SHELL("ls /proc/$$/fd | wc -l");
+	struct process_spec three = { .argv = ARGV("ls", "/proc/self/fd") };
 	process_output_done(&o);
 	CHECK_INT(process_run(&three, STR_NONE, 1000, &o, NULL), 0);
-	CHECK_STR(buf_str(&o.out), "3\n");
+	CHECK_STR(buf_str(&o.out), "0\n1\n2\n3\n");
 	close(a);
 	close(b);
 	close(leak);
 }
 
-FIBER_TEST(process_leaves_foreign_children_alone)
+PROCESS_TEST(process_leaves_foreign_children_alone)
 {
 	struct process_spec spec = SHELL("exit 0");
 	struct process_status status;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "codec/atoms.h"
 #include "codec/codec.h"
 #include "machinery/machinery.h"
 
@@ -109,7 +110,7 @@ static int validate(struct convert *c, struct arena *a, const struct type *type,
 	validate_create(type, *v, &errors);
 	if (errors.n == 0)
 		return 0;
-	str message = field_errors_message(&errors, type, val_get_name(*v));
+	str message = field_errors_message(&errors, type, val_str(*v, metadata, name));
 	fprintf(stderr, STR_FMT "\n", STR_ARG(message));
 	c->failed = true;
 	return 0;
@@ -125,9 +126,9 @@ static int convert_object(struct convert *c, struct arena *a, struct val v, cons
 		return r;
 	warn_strict(strict);
 	if (c->validate && !type)
-		return err_set(err, ERR_BAD_REQUEST, "no schema for kind \"" STR_FMT "\": cannot validate", STR_ARG(val_get_kind(v)));
+		return err_set(err, ERR_BAD_REQUEST, "no schema for kind \"" STR_FMT "\": cannot validate", STR_ARG(val_str(v, kind)));
 	if (c->out == FORM_PROTOBUF && !type)
-		return err_set(err, ERR_BAD_REQUEST, "no schema for kind \"" STR_FMT "\": it has no protobuf form", STR_ARG(val_get_kind(v)));
+		return err_set(err, ERR_BAD_REQUEST, "no schema for kind \"" STR_FMT "\": it has no protobuf form", STR_ARG(val_str(v, kind)));
 	c->failed = false;
 	if (c->validate)
 		r = validate(c, a, type, &v, err);
@@ -150,22 +151,32 @@ static int convert_protobuf(struct convert *c, str input, struct err *err)
 	return r < 0 ? r : convert_object(c, &a, v, type, &strict, err);
 }
 
-/* line: where the document begins in the file, for errors; 0 when the JSON text is the file itself. */
-static int convert_json(struct convert *c, str text, unsigned line, struct err *err)
+/* Puts "line N, column M" before the message of a syntax error; other errors name the field. */
+static int at_position(str text, int r, struct err *err)
+{
+	ptrdiff_t offset = json_error_offset(text);
+	unsigned line = 1, column = 1;
+
+	if (offset < 0)
+		return r;
+	for (ptrdiff_t i = 0; i < offset; i++)
+		if (text.p[i] == '\n')
+			line++, column = 1;
+		else
+			column++;
+	return err_wrap(err, r, "line %u, column %u", line, column);
+}
+
+static int convert_json(struct convert *c, str text, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct strict_errors *strict = ARENA_NEW(&a, struct strict_errors);
 	const struct type *type;
-	struct json_position at = { 0 };
 	struct val v;
 
 	strict->arena = &a;
-	int r = json_decode_object(&a, text, strict, &v, &type, &at, err);
-	if (r < 0 && line)
-		return err_wrap(err, r, "document at line %u", line);
-	if (r < 0)
-		return err_wrap(err, r, "line %u, column %u", at.line, at.column);
-	return convert_object(c, &a, v, type, strict, err);
+	int r = json_decode_object(&a, text, strict, &v, &type, err);
+	return r < 0 ? at_position(text, r, err) : convert_object(c, &a, v, type, strict, err);
 }
 
 static int convert_yaml(struct convert *c, str input, struct err *err)
@@ -175,11 +186,11 @@ static int convert_yaml(struct convert *c, str input, struct err *err)
 	int r;
 
 	while ((r = yaml_next(stream, &json, err)) > 0) {
-		if ((r = convert_json(c, buf_str(&json), yaml_line(stream), err)) < 0)
-			return r;
+		if ((r = convert_json(c, buf_str(&json), err)) < 0)
+			break;
 		buf_reset(&json);
 	}
-	return r;
+	return r < 0 ? err_wrap(err, r, "document at line %u", yaml_line(stream)) : r;
 }
 
 static int convert(struct convert *c, struct err *err)
@@ -195,7 +206,7 @@ static int convert(struct convert *c, struct err *err)
 	if (in == FORM_PROTOBUF)
 		r = convert_protobuf(c, input, err);
 	else if (in == FORM_JSON)
-		r = convert_json(c, input, 0, err);
+		r = convert_json(c, input, err);
 	else
 		r = convert_yaml(c, input, err);
 	if (r < 0)

@@ -186,7 +186,7 @@ void assembly_deliver(struct assembly *as, struct val v)
 
 void assembly_misfit(struct assembly *as, const struct misfit *m)
 {
-	if (m->fatal) {
+	if (m->fatal && !as->failed) {
 		as->failed = true;
 		as->fatal = misfit_message(as, m);
 	} else if (!as->saved.n) {
@@ -209,7 +209,12 @@ static struct val earlier_value(const struct assembly *as)
 	return f->existing == NO_SLOT ? VAL_EMPTY : as->slots[f->existing].val;
 }
 
-/* null leaves a plain Go value as it is and empties what can be nil. */
+/* Go leaves plain values and structs as they are when it reads null, and empties what can be nil or decodes itself. */
+static bool null_is_ignored(const struct target *t)
+{
+	return t->kind <= KIND_FLOAT || t->kind == KIND_JSON || (t->kind == KIND_MESSAGE && t->type->form == FORM_OBJECT);
+}
+
 static void deliver_null(struct assembly *as)
 {
 	const struct target *t = &as->target;
@@ -224,14 +229,13 @@ static void deliver_null(struct assembly *as)
 		else if (t->kind == KIND_MESSAGE && t->type->form == FORM_SCHEMA_OR_BOOL)
 			assembly_misfit(as, &form);
 		else
-			assembly_deliver(as, val_exists(old) && t->kind <= KIND_FLOAT ? old : scalar_zero(t));
+			assembly_deliver(as, val_exists(old) && null_is_ignored(t) ? old : scalar_zero(t));
 	} else if (!as->top) {
 		as->result = VAL_EMPTY_OBJECT;
 	} else if (t->kind == KIND_DURATION && !pointer && t->shape == SHAPE_ONE) {
 		assembly_misfit(as, &duration);
 	} else if (as->top->existing != NO_SLOT) {
-		bool nil = pointer || t->shape != SHAPE_ONE || (t->kind > KIND_FLOAT && t->kind != KIND_JSON && t->kind != KIND_MESSAGE);
-		if (nil) {
+		if (pointer || t->shape != SHAPE_ONE || !null_is_ignored(t)) {
 			as->slots[as->top->existing].val = VAL_EMPTY;
 			as->top->holes = true;
 		}
@@ -400,7 +404,7 @@ static bool open_one(struct assembly *as, bool object)
 	case KIND_STRINGS:
 		if (object)
 			return open_misfit(as, object);
-		open_elements(as, FRAME_LIST, (struct target){ .kind = KIND_STRING, .element = true, .field = t->field });
+		open_elements(as, FRAME_LIST, (struct target){ .kind = KIND_STRING, .element = true });
 		return true;
 	case KIND_BYTES:
 	case KIND_RAW_BYTES: /* Go reads a list of small numbers as well */
@@ -538,7 +542,7 @@ static struct val close_bytes(struct assembly *as, struct frame *f)
 static void close_form(struct assembly *as, const struct frame *f)
 {
 	as->forms--;
-	if (as->saved.n) {
+	if (as->saved.n && !as->failed) {
 		as->failed = true;
 		as->fatal = as->saved;
 	}

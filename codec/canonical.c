@@ -24,7 +24,8 @@ static int raw_value(struct assembly *as, struct val v, struct err *err)
 
 static void number(struct assembly *as, str text)
 {
-	struct scalar s = { .token = TOKEN_NUMBER, .text = text };
+	/* A quantity may keep the text. */
+	struct scalar s = { .token = TOKEN_NUMBER, .text = as->target.kind == KIND_QUANTITY ? arena_str(as->arena, text) : text };
 	s.integer = json_to_int64(text, &s.i);
 	assembly_scalar(as, &s);
 }

@@ -46,6 +46,40 @@ static double read_back(const char *text, bool single)
 	return single ? (double)strtof(text, NULL) : strtod(text, NULL);
 }
 
+/* The decimal after text in its last digit; text is in the form of "%e". */
+static void next_decimal(char *text)
+{
+	for (char *p = strchr(text, 'e') - 1; p >= text; p--) {
+		if (*p == '.')
+			continue;
+		if (*p != '9') {
+			++*p;
+			return;
+		}
+		*p = '0';
+	}
+}
+
+/*
+ * True when d reads back from so many digits, which are then in text. Of a power of two the neighbour above is farther away than
+ * the one below, so that the next larger decimal may do where the nearest one does not; and it is taken when both are as near.
+ */
+static bool try_digits(double d, bool single, int precision, char *text, size_t size)
+{
+	char exact[64];
+	int exponent;
+
+	snprintf(text, size, "%.*e", precision - 1, d);
+	if (frexp(d, &exponent) != 0.5)
+		return read_back(text, single) == d;
+	snprintf(exact, sizeof(exact), "%.*e", precision + 15, d);
+	bool tie = strncmp(strchr(exact, 'e') - 16, "5000000000000000", 16) == 0;
+	bool rounded_down = strncmp(text, exact, (size_t)precision + 1) == 0;
+	if (tie ? rounded_down : read_back(text, single) != d)
+		next_decimal(text);
+	return read_back(text, single) == d;
+}
+
 /* The shortest digits (without a point) of a positive d, and the place of the point: 0.digits * 10^*ret_point. */
 static size_t shortest_digits(double d, bool single, char digits[20], int *ret_point)
 {
@@ -54,11 +88,11 @@ static size_t shortest_digits(double d, bool single, char digits[20], int *ret_p
 	int sure = single ? 6 : 15, most = single ? 9 : 17;
 	bool denormal = d < (single ? 0x1p-126 : 0x1p-1022);
 
-	for (int precision = denormal ? 1 : sure; precision <= most; precision++) {
-		snprintf(text, sizeof(text), "%.*e", precision - 1, d);
-		if (read_back(text, single) == d)
-			break;
-	}
+	int precision = denormal ? 1 : sure;
+	while (precision < most && !try_digits(d, single, precision, text, sizeof(text)))
+		precision++;
+	if (precision == most)
+		snprintf(text, sizeof(text), "%.*e", most - 1, d);
 	size_t n = 0;
 	const char *p = text;
 	for (; *p != 'e'; p++)

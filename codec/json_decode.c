@@ -146,6 +146,8 @@ static const char *decode_after(struct decoder *d, const char *p, bool *ret_more
 				return NULL;
 		} else if (LIKELY(*p == (object ? '}' : ']'))) {
 			assembly_close(as);
+			if (UNLIKELY(as->failed))
+				return NULL;
 			p++;
 		} else {
 			return NULL;

@@ -88,23 +88,28 @@ static struct val sorted_struct(struct encoder *e, struct val v, const struct ty
 
 /* ---- opening ---- */
 
-static struct frame *push(struct encoder *e, enum frame_kind kind, char open)
+static void grow_frames(struct encoder *e)
 {
-	if (UNLIKELY(e->n_frames == e->cap_frames)) {
-		struct frame *more = mem_array((size_t)e->cap_frames * 2, sizeof(*more));
-		memcpy(more, e->frames, e->n_frames * sizeof(*more));
-		if (e->frames != e->first_frames)
-			free(e->frames);
-		e->frames = more;
-		e->cap_frames *= 2;
-	}
+	struct frame *more = mem_array((size_t)e->cap_frames * 2, sizeof(*more));
+
+	memcpy(more, e->frames, e->n_frames * sizeof(*more));
+	if (e->frames != e->first_frames)
+		free(e->frames);
+	e->frames = more;
+	e->cap_frames *= 2;
+}
+
+static inline struct frame *push(struct encoder *e, enum frame_kind kind, char open)
+{
+	if (UNLIKELY(e->n_frames == e->cap_frames))
+		grow_frames(e);
 	struct frame *f = &e->frames[e->n_frames++];
 	f->kind = (uint8_t)kind;
 	*e->w.at++ = open;
 	return f;
 }
 
-static bool open_list(struct encoder *e, struct val v, unsigned kind, const struct type *type)
+static inline bool open_list(struct encoder *e, struct val v, unsigned kind, const struct type *type)
 {
 	if (UNLIKELY(v.type != VAL_LIST))
 		return mismatch(e, "list");
@@ -116,7 +121,7 @@ static bool open_list(struct encoder *e, struct val v, unsigned kind, const stru
 	return true;
 }
 
-static bool open_object(struct encoder *e, struct val v, enum frame_kind kind, unsigned elements, const struct type *type)
+static inline bool open_object(struct encoder *e, struct val v, enum frame_kind kind, unsigned elements, const struct type *type)
 {
 	if (UNLIKELY(v.type != VAL_OBJECT))
 		return mismatch(e, "object");
@@ -155,11 +160,15 @@ static bool put_form(struct encoder *e, struct val v, const struct type *type)
 
 /* ---- values ---- */
 
+static bool put_uint64(struct encoder *e, uint64_t u)
+{
+	char out[GO_INT_MAX];
+	return json_write_text(&e->w, go_format_uint(u, out));
+}
+
 /* One value; a list or object is only opened. There is room for a bracket and a comma beforehand. */
 static bool put_value(struct encoder *e, struct val v, unsigned kind, const struct type *type)
 {
-	char out[GO_FLOAT_MAX];
-
 	if (LIKELY(v.type == VAL_STRING && kind != KIND_RAW_BYTES))
 		return json_write_string(&e->w, val_as_str(v));
 	switch (kind) {
@@ -172,7 +181,7 @@ static bool put_value(struct encoder *e, struct val v, unsigned kind, const stru
 	case KIND_RAW_BYTES:
 		return json_write_base64(&e->w, val_as_str(v));
 	case KIND_UINT64:
-		return json_write_text(&e->w, go_format_uint((uint64_t)v.i, out));
+		return put_uint64(e, (uint64_t)v.i);
 	case KIND_FLOAT:
 		return json_write_double(&e->w, val_as_double(v), true);
 	default:
@@ -191,6 +200,14 @@ static bool put_field(struct encoder *e, const struct field *f, struct val v)
 	if (f->shape == SHAPE_LIST)
 		return open_list(e, v, f->kind, f->type);
 	return open_object(e, v, FRAME_MAP, f->kind, f->type);
+}
+
+/* The most frequent sort of member, in one go. */
+static inline bool put_string_field(struct encoder *e, const struct field *f, struct val v)
+{
+	if (UNLIKELY(!json_room(&e->w, f->json_key.n + v.n + JSON_SLACK)))
+		return false;
+	return json_put_string(&e->w, json_copy(e->w.at, f->json_key), val_as_str(v));
 }
 
 static str zero_text(const struct field *f)
@@ -216,9 +233,9 @@ static bool put_zero(struct encoder *e, const struct field *f)
 
 	if (UNLIKELY(!json_room(&e->w, f->json_key.n + zero.n + JSON_SLACK)))
 		return false;
-	json_copy(&e->w, f->json_key);
-	json_copy(&e->w, zero);
-	*e->w.at++ = ',';
+	char *at = json_copy(json_copy(e->w.at, f->json_key), zero);
+	*at = ',';
+	e->w.at = at + 1;
 	return true;
 }
 
@@ -248,35 +265,47 @@ static bool close_frame(struct encoder *e, char close)
 	return true;
 }
 
+/* A member that is no string, or an empty one. */
+static bool put_other_field(struct encoder *e, const struct field *field, struct val v)
+{
+	if (UNLIKELY(is_left_out(field, v)))
+		return !(field->flags & FIELD_ALWAYS) || put_zero(e, field);
+	if (UNLIKELY(!json_room(&e->w, field->json_key.n + JSON_SLACK)))
+		return false;
+	e->w.at = json_copy(e->w.at, field->json_key);
+	return put_field(e, field, v);
+}
+
 static bool step_struct(struct encoder *e, struct frame *f)
 {
-	uint32_t level = e->n_frames;
+	const struct member *m = f->member, *m_end = f->member_end;
+	const struct field *field = f->field, *field_end = f->field_end;
 
-	while (e->n_frames == level) {
-		const struct member *m = f->member < f->member_end ? f->member++ : NULL;
-		const struct field *field = f->field;
-		for (; field < f->field_end && (!m || field->name != m->key); field++)
+	for (; m < m_end; m++, field++) {
+		for (; field < field_end && field->name != m->key; field++)
 			if (field->flags & FIELD_ALWAYS && UNLIKELY(!put_zero(e, field)))
 				return false;
-		f->field = field + 1;
-		if (!m)
-			return close_frame(e, '}');
-		if (UNLIKELY(field == f->field_end)) {
+		if (UNLIKELY(field == field_end)) {
 			e->disorder = true;
 			return false;
 		}
-		if (UNLIKELY(is_left_out(field, m->val))) {
-			if (field->flags & FIELD_ALWAYS && UNLIKELY(!put_zero(e, field)))
+		if (LIKELY(m->val.type == VAL_STRING && m->val.n && field->shape == SHAPE_ONE && field->kind != KIND_RAW_BYTES)) {
+			if (UNLIKELY(!put_string_field(e, field, m->val)))
 				return false;
 			continue;
 		}
-		if (UNLIKELY(!json_room(&e->w, field->json_key.n + JSON_SLACK)))
+		uint32_t level = e->n_frames;
+		f->member = m + 1; /* before f may move */
+		f->field = field + 1;
+		if (UNLIKELY(!put_other_field(e, field, m->val)))
 			return false;
-		json_copy(&e->w, field->json_key);
-		if (UNLIKELY(!put_field(e, field, m->val)))
-			return false;
+		if (e->n_frames != level)
+			return true;
 	}
-	return true;
+	for (; field < field_end; field++)
+		if (field->flags & FIELD_ALWAYS && UNLIKELY(!put_zero(e, field)))
+			return false;
+	return close_frame(e, '}');
 }
 
 static bool step_map(struct encoder *e, struct frame *f)

@@ -109,17 +109,19 @@ static int search_kind(struct arena *a, str text, struct object_kind *ret, struc
 }
 
 /* As schema.ParseGroupVersion and the serializer after it. */
-static int check_kind(str text, const struct object_kind *k, struct err *err)
+static int check_kind(str text, struct object_kind *k, struct err *err)
 {
-	str group, version, rest;
+	str group, version;
 	bool grouped = str_cut(k->api_version, '/', &group, &version);
 
-	if (grouped && str_cut(version, '/', &group, &rest) && !str_eq(k->api_version, STR("/")))
+	if (grouped && str_chr(version, '/') >= 0)
 		return err_set(err, ERR_BAD_REQUEST, "unexpected GroupVersion string: " STR_FMT, STR_ARG(k->api_version));
 	if (!k->kind.n)
 		return err_set(err, ERR_BAD_REQUEST, "Object 'Kind' is missing in '" STR_FMT "'", STR_ARG(text));
 	if (grouped ? !version.n : !k->api_version.n)
 		return err_set(err, ERR_BAD_REQUEST, "Object 'apiVersion' is missing in '" STR_FMT "'", STR_ARG(text));
+	if (grouped && !group.n)
+		k->api_version = version;
 	return 0;
 }
 

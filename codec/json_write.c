@@ -1,8 +1,5 @@
 #include "codec/json_write.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 #include <math.h>
 
 #include "base/encoding.h"
@@ -51,76 +48,6 @@ bool json_grow(struct json_writer *w, size_t n)
 
 /* ---- strings ---- */
 
-enum escape { ESCAPE_NONE, ESCAPE_ALWAYS, ESCAPE_HTML, ESCAPE_HIGH };
-
-static enum escape escape_of(unsigned char c)
-{
-	if (c < 0x20 || c == '"' || c == '\\')
-		return ESCAPE_ALWAYS;
-	if (c == '<' || c == '>' || c == '&')
-		return ESCAPE_HTML;
-	return c >= 0x80 ? ESCAPE_HIGH : ESCAPE_NONE;
-}
-
-#ifdef __SSE2__
-/* A bit for every byte that cannot be copied as it is. */
-static inline unsigned special_mask(__m128i v, bool html)
-{
-	__m128i hit = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
-	/* Signed: bytes from 0x80 on are below 0x20 too. */
-	hit = _mm_or_si128(hit, _mm_cmpgt_epi8(_mm_set1_epi8(0x20), v));
-	if (html) {
-		/* '<' and '>' differ in one bit. */
-		hit = _mm_or_si128(hit, _mm_cmpeq_epi8(_mm_or_si128(v, _mm_set1_epi8(2)), _mm_set1_epi8('>')));
-		hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, _mm_set1_epi8('&')));
-	}
-	return (unsigned)_mm_movemask_epi8(hit);
-}
-#endif
-
-/* Copies s as far as nothing needs escaping; there is room for all of it. Returns the number of bytes. */
-static inline size_t copy_plain(char *at, str s, bool html)
-{
-	size_t i = 0;
-#ifdef __SSE2__
-	for (; i + 16 <= s.n; i += 16) {
-		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)(s.p + i));
-		unsigned mask = special_mask(v, html);
-		_mm_storeu_si128((__m128i *)(void *)(at + i), v);
-		if (UNLIKELY(mask))
-			return i + (unsigned)__builtin_ctz(mask);
-	}
-	size_t rest = s.n - i;
-	if (rest >= 8) {
-		/* Two loads that overlap. */
-		long long low, high;
-		memcpy(&low, s.p + i, 8);
-		memcpy(&high, s.p + s.n - 8, 8);
-		unsigned mask = special_mask(_mm_set_epi64x(high, low), html);
-		memcpy(at + i, &low, 8);
-		memcpy(at + s.n - 8, &high, 8);
-		if (LIKELY(!mask))
-			return s.n;
-	} else if (rest >= 4) {
-		int low, high;
-		memcpy(&low, s.p + i, 4);
-		memcpy(&high, s.p + s.n - 4, 4);
-		unsigned mask = special_mask(_mm_set_epi32(high, low, high, low), html);
-		memcpy(at + i, &low, 4);
-		memcpy(at + s.n - 4, &high, 4);
-		if (LIKELY(!mask))
-			return s.n;
-	}
-#endif
-	for (; i < s.n; i++) {
-		enum escape e = escape_of((unsigned char)s.p[i]);
-		if (e != ESCAPE_NONE && !(e == ESCAPE_HTML && !html))
-			return i;
-		at[i] = s.p[i];
-	}
-	return i;
-}
-
 /* Writes the character that s begins with in its escaped form, at most 6 bytes; returns how many bytes of s that was. */
 static size_t write_escaped(struct json_writer *w, str s)
 {
@@ -152,17 +79,18 @@ static size_t write_escaped(struct json_writer *w, str s)
 	return n;
 }
 
-/* The inside of a string from its first special character on. */
-static bool write_special(struct json_writer *w, str s)
+bool json_write_special(struct json_writer *w, str s)
 {
 	while (s.n) {
 		if (UNLIKELY(!json_room(w, s.n + 6 + JSON_SLACK)))
 			return false;
 		s = str_skip(s, write_escaped(w, s));
-		size_t n = copy_plain(w->at, s, w->html);
+		size_t n = json_copy_plain(w->at, s, w->html);
 		w->at += n;
 		s = str_skip(s, n);
 	}
+	w->at = memcpy(w->at, "\",", 2);
+	w->at += 2;
 	return true;
 }
 
@@ -170,14 +98,7 @@ bool json_write_string(struct json_writer *w, str s)
 {
 	if (UNLIKELY(!json_room(w, s.n + JSON_SLACK)))
 		return false;
-	*w->at++ = '"';
-	size_t n = copy_plain(w->at, s, w->html);
-	w->at += n;
-	if (UNLIKELY(n < s.n) && UNLIKELY(!write_special(w, str_skip(s, n))))
-		return false;
-	memcpy(w->at, "\",", 2);
-	w->at += 2;
-	return true;
+	return json_put_string(w, w->at, s);
 }
 
 void json_quote(struct buf *b, str s, bool plain)
@@ -208,36 +129,52 @@ bool json_write_text(struct json_writer *w, str text)
 	if (UNLIKELY(!json_room(w, text.n + JSON_SLACK)))
 		return false;
 	if (text.n <= 64)
-		json_copy(w, text);
+		w->at = json_copy(w->at, text);
 	else
 		w->at = (char *)memcpy(w->at, text.p, text.n) + text.n;
 	*w->at++ = ',';
 	return true;
 }
 
-/* JSON text that was kept unparsed: only what HTML would trip over is escaped, as Go does in compacting. */
+/* Copies text as far as neither < > & nor a line separator (e2 80 a8 or a9) occurs. Returns the number of bytes. */
+static size_t copy_raw(char *at, str text, bool html)
+{
+	size_t n = 0;
+#ifdef __SSE2__
+	for (; n + 16 <= text.n; n += 16) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)(text.p + n));
+		__m128i hit = _mm_cmpeq_epi8(v, _mm_set1_epi8((char)0xe2));
+		if (html)
+			hit = _mm_or_si128(hit, json_html_mask(v));
+		_mm_storeu_si128((__m128i *)(void *)(at + n), v);
+		if (UNLIKELY(_mm_movemask_epi8(hit)))
+			break;
+	}
+#endif
+	for (; n < text.n; n++) {
+		if (html && json_escape_of((unsigned char)text.p[n]) == ESCAPE_HTML)
+			break;
+		if (text.n - n >= 3 && memcmp(text.p + n, "\xe2\x80", 2) == 0 && (text.p[n + 2] & ~1) == (char)0xa8)
+			break;
+		at[n] = text.p[n];
+	}
+	return n;
+}
+
+/* JSON text that was kept unparsed: only what HTML and JavaScript would trip over is escaped, as Go does in compacting. */
 static bool write_raw(struct json_writer *w, str text)
 {
-	if (UNLIKELY(!json_room(w, text.n + JSON_SLACK)))
-		return false;
 	while (text.n) {
-		size_t n = 0;
-		while (n < text.n) {
-			enum escape e = escape_of((unsigned char)text.p[n]);
-			if (e == ESCAPE_HTML && w->html)
-				break;
-			if (e == ESCAPE_HIGH && n + 2 < text.n && memcmp(text.p + n, "\xe2\x80", 2) == 0 && (text.p[n + 2] & ~1) == (char)0xa8)
-				break;
-			n++;
-		}
 		if (UNLIKELY(!json_room(w, text.n + 6 + JSON_SLACK)))
 			return false;
-		memcpy(w->at, text.p, n);
+		size_t n = copy_raw(w->at, text, w->html);
 		w->at += n;
 		text = str_skip(text, n);
 		if (text.n)
 			text = str_skip(text, write_escaped(w, text));
 	}
+	if (UNLIKELY(!json_room(w, JSON_SLACK)))
+		return false;
 	*w->at++ = ',';
 	return true;
 }
@@ -253,13 +190,24 @@ bool json_write_double(struct json_writer *w, double d, bool single)
 	return json_write_text(w, go_format_float(d, single, GO_FLOAT_JSON, out));
 }
 
+static bool write_int(struct json_writer *w, int64_t i)
+{
+	if (UNLIKELY(!json_room(w, GO_INT_MAX + JSON_SLACK)))
+		return false;
+	/* Digits are made from the last to the first, at the end of the room, and then moved to its beginning. */
+	str digits = go_format_int(i, w->at);
+	for (size_t k = 0; k < digits.n; k++)
+		w->at[k] = digits.p[k];
+	w->at += digits.n;
+	*w->at++ = ',';
+	return true;
+}
+
 bool json_write_scalar(struct json_writer *w, struct val v)
 {
-	char out[GO_INT_MAX];
-
 	switch ((enum val_type)v.type) {
 	case VAL_BOOL: return json_write_text(w, v.b ? STR("true") : STR("false"));
-	case VAL_INT: return json_write_text(w, go_format_int(v.i, out));
+	case VAL_INT: return write_int(w, v.i);
 	case VAL_DOUBLE: return json_write_double(w, v.d, false);
 	case VAL_STRING: return json_write_string(w, val_as_str(v));
 	case VAL_RAW: return write_raw(w, val_as_str(v));

@@ -26,7 +26,11 @@ static int read_two(str bytes, str message, const char *const names[2], str ret[
 	return e;
 }
 
-int proto_decode_nested(struct arena *a, str bytes, unsigned nesting, struct val *ret, const struct type **ret_type, struct err *err)
+struct envelope {
+	str api_version, kind, raw;
+};
+
+static int envelope_open(str bytes, struct envelope *ret, struct err *err)
 {
 	static const char *const unknown_names[] = { "TypeMeta", "Raw" }, *const meta_names[] = { "APIVersion", "Kind" };
 	str unknown[2] = { STR_NONE, STR_NONE }, meta[2] = { STR_NONE, STR_NONE };
@@ -42,15 +46,33 @@ int proto_decode_nested(struct arena *a, str bytes, unsigned nesting, struct val
 	if ((e = read_two(str_skip(bytes, magic.n), STR("Unknown"), unknown_names, unknown, err)) < 0 ||
 	    (e = read_two(unknown[0], STR("TypeMeta"), meta_names, meta, err)) < 0)
 		return e;
-	if (meta[1].n == 0 || meta[0].n == 0)
-		return err_set(err, ERR_BAD_REQUEST, "Object '%s' is missing in 'runtime.TypeMeta{APIVersion:\"" STR_FMT "\", Kind:\"" STR_FMT "\"}'",
-			       meta[1].n ? "apiVersion" : "Kind", STR_ARG(meta[0]), STR_ARG(meta[1]));
-	const struct type *type = schema_kind(meta[0], meta[1]);
+	*ret = (struct envelope){ .api_version = meta[0], .kind = meta[1], .raw = unknown[1] };
+	return 0;
+}
+
+static int envelope_decode(struct arena *a, const struct envelope *env, const struct type *type, unsigned nesting,
+			   struct val *ret, struct err *err)
+{
+	struct proto_root root = { .api_version = env->api_version, .kind = env->kind, .nesting = nesting };
+	return proto_decode_root(a, env->raw, type, &root, ret, err);
+}
+
+int proto_decode_nested(struct arena *a, str bytes, unsigned nesting, struct val *ret, const struct type **ret_type,
+			struct err *err)
+{
+	struct envelope env;
+	int e = envelope_open(bytes, &env, err);
+	if (e < 0)
+		return e;
+	if (env.kind.n == 0 || env.api_version.n == 0)
+		return err_set(err, ERR_BAD_REQUEST,
+			       "Object '%s' is missing in 'runtime.TypeMeta{APIVersion:\"" STR_FMT "\", Kind:\"" STR_FMT "\"}'",
+			       env.kind.n ? "apiVersion" : "Kind", STR_ARG(env.api_version), STR_ARG(env.kind));
+	const struct type *type = schema_kind(env.api_version, env.kind);
 	if (!type)
-		return err_set(err, ERR_BAD_REQUEST, "no kind \"" STR_FMT "\" is registered for version \"" STR_FMT "\"", STR_ARG(meta[1]),
-			       STR_ARG(meta[0]));
-	struct proto_root root = { .api_version = meta[0], .kind = meta[1], .nesting = nesting };
-	e = proto_decode_root(a, unknown[1], type, &root, ret, err);
+		return err_set(err, ERR_BAD_REQUEST, "no kind \"" STR_FMT "\" is registered for version \"" STR_FMT "\"",
+			       STR_ARG(env.kind), STR_ARG(env.api_version));
+	e = envelope_decode(a, &env, type, nesting, ret, err);
 	if (e >= 0)
 		*ret_type = type;
 	return e;
@@ -59,4 +81,11 @@ int proto_decode_nested(struct arena *a, str bytes, unsigned nesting, struct val
 int proto_decode_object(struct arena *a, str bytes, struct val *ret, const struct type **ret_type, struct err *err)
 {
 	return proto_decode_nested(a, bytes, 0, ret, ret_type, err);
+}
+
+int proto_decode_object_as(struct arena *a, str bytes, const struct type *type, struct val *ret, struct err *err)
+{
+	struct envelope env;
+	int e = envelope_open(bytes, &env, err);
+	return e < 0 ? e : envelope_decode(a, &env, type, 0, ret, err);
 }

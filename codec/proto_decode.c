@@ -1,11 +1,11 @@
 /*
- * From protobuf to a typed tree without recursion. Every message that is being read has a level; every object has one cell per field of
- * its type, in the order of the schema, so that a canonical tree comes out whatever the order of the input. Embedded messages
- * share the cells of the object around them.
+ * From protobuf to a typed tree without recursion. Every message that is being read has a level; every object has one cell per
+ * field of its type, in the order of the schema, so that a canonical tree comes out whatever the order of the input. Embedded
+ * messages share the cells of the object around them.
  *
- * A message that occurs twice is decoded into the same struct by Kubernetes, which is the same as decoding its pieces one after
- * the other. So single messages are not decoded where they stand: their pieces are gathered in the cell and read when the message
- * around them has ended. That keeps hostile input linear. Lists and maps grow in place.
+ * A message that occurs twice is decoded into the same struct by Kubernetes, which is the same as decoding its pieces one
+ * after the other. So single messages are not decoded where they stand: their pieces are gathered in the cell and read when
+ * the message around them has ended. That keeps hostile input linear. Lists and maps grow in place.
  */
 #include "base/encoding.h"
 #include "base/mem.h"
@@ -37,7 +37,7 @@ struct level {
 	const struct type *object;   /* whose cells are filled */
 	const struct type *message;  /* which is read: object, or something embedded in it */
 	uint32_t cells;              /* the first cell of object */
-	uint32_t target;             /* cell of the place, of the level below */
+	uint32_t target;             /* the cell, list or map below that it is for */
 	atom key;                    /* PLACE_ENTRY */
 	uint32_t depth;              /* lists and objects of the tree around it */
 	uint16_t hint;               /* the wire entry that should come next */
@@ -78,71 +78,71 @@ static struct level *push(struct decoder *d)
 		d->cap_levels = d->cap_levels ? d->cap_levels * 2 : 16;
 		d->levels = mem_resize(d->levels, d->cap_levels * sizeof(*d->levels));
 	}
-	struct level *f = &d->levels[d->n_levels++];
-	*f = (struct level){ 0 };
-	return f;
+	struct level *l = &d->levels[d->n_levels++];
+	*l = (struct level){ 0 };
+	return l;
 }
 
-static int push_object(struct decoder *d, const struct type *type, const struct segment *pieces, enum place place, uint32_t target, atom key)
+static int push_object(struct decoder *d, const struct type *type, const struct segment *pieces, enum place place, uint32_t target,
+		       atom key)
 {
 	uint32_t depth = d->n_levels ? d->levels[d->n_levels - 1].depth + (place == PLACE_CELL ? 1 : 2) : 0;
 	if (depth >= VAL_MAX_DEPTH)
 		return err_set(d->err, ERR_BAD_REQUEST, "proto: exceeded max depth");
-	if (d->cap_cells - d->n_cells < type->n_fields) {
+	if (!d->cells || d->cap_cells - d->n_cells < type->n_fields) {
 		d->cap_cells = MAX(d->cap_cells * 2, d->n_cells + type->n_fields + 128);
 		d->cells = mem_resize(d->cells, d->cap_cells * sizeof(*d->cells));
 	}
-	struct level *f = push(d);
-	f->in = reader_of(pieces->bytes);
-	f->more = pieces->next;
-	f->object = f->message = type;
-	f->cells = d->n_cells;
-	f->place = (uint8_t)place;
-	f->target = target;
-	f->key = key;
-	f->depth = depth;
-	if (type->n_fields)
-		memset(&d->cells[f->cells], 0, type->n_fields * sizeof(*d->cells));
+	struct level *l = push(d);
+	l->in = reader_of(pieces->bytes);
+	l->more = pieces->next;
+	l->object = l->message = type;
+	l->cells = d->n_cells;
+	l->place = (uint8_t)place;
+	l->target = target;
+	l->key = key;
+	l->depth = depth;
+	memset(&d->cells[l->cells], 0, type->n_fields * sizeof(*d->cells));
 	d->n_cells += type->n_fields;
 	return 0;
 }
 
 static void push_embedded(struct decoder *d, const struct type *type, str bytes)
 {
-	struct level *f = push(d), *around = f - 1;
-	f->in = reader_of(bytes);
-	f->object = around->object;
-	f->message = type;
-	f->cells = around->cells;
-	f->depth = around->depth;
-	f->place = PLACE_EMBEDDED;
+	struct level *l = push(d), *around = l - 1;
+	l->in = reader_of(bytes);
+	l->object = around->object;
+	l->message = type;
+	l->cells = around->cells;
+	l->depth = around->depth;
+	l->place = PLACE_EMBEDDED;
 }
 
 /* Room for more items or members in a cell, at least one. */
-static void *cell_grow(struct decoder *d, struct cell *s, size_t size, uint32_t more)
+static void *cell_grow(struct decoder *d, struct cell *c, size_t size, uint32_t more)
 {
-	size_t cap = MAX((size_t)s->v.n + more, (size_t)s->v.n * 2);
+	size_t cap = MAX((size_t)c->v.n + more, (size_t)c->v.n * 2);
 	char *room = arena_array_of(d->arena, cap, size, _Alignof(struct member));
-	if (s->v.n)
-		memcpy(room, s->v.items, s->v.n * size);
-	s->cap = (uint32_t)MIN(cap, (size_t)UINT32_MAX);
+	if (c->v.n)
+		memcpy(room, c->v.items, c->v.n * size);
+	c->cap = (uint32_t)MIN(cap, (size_t)UINT32_MAX);
 	return room;
 }
 
-static void list_add(struct decoder *d, struct cell *s, uint32_t more, struct val item)
+static void list_add(struct decoder *d, struct cell *c, uint32_t more, struct val item)
 {
-	s->v.type = VAL_LIST;
-	if (s->v.n == s->cap)
-		s->v.items = cell_grow(d, s, sizeof(struct val), more);
-	((struct val *)s->v.items)[s->v.n++] = item;
+	c->v.type = VAL_LIST;
+	if (c->v.n == c->cap)
+		c->v.items = cell_grow(d, c, sizeof(struct val), more);
+	((struct val *)c->v.items)[c->v.n++] = item;
 }
 
-static void map_add(struct decoder *d, struct cell *s, uint32_t more, atom key, struct val v)
+static void map_add(struct decoder *d, struct cell *c, uint32_t more, atom key, struct val v)
 {
-	s->v.type = VAL_OBJECT;
-	if (s->v.n == s->cap)
-		s->v.members = cell_grow(d, s, sizeof(struct member), more);
-	((struct member *)s->v.members)[s->v.n++] = (struct member){ key, v };
+	c->v.type = VAL_OBJECT;
+	if (c->v.n == c->cap)
+		c->v.members = cell_grow(d, c, sizeof(struct member), more);
+	((struct member *)c->v.members)[c->v.n++] = (struct member){ key, v };
 }
 
 /* How many fields with the same tag stand in a row from the one whose value begins at r: the room that a list will need. */
@@ -160,25 +160,25 @@ static uint32_t count_run(struct reader r, const struct tag *t)
 	return n;
 }
 
-static struct chain *cell_chain(const struct cell *s) { return (struct chain *)(uintptr_t)s->v.s; }
+static struct chain *cell_chain(const struct cell *c) { return (struct chain *)(uintptr_t)c->v.s; }
 
-static void cell_add_piece(struct decoder *d, struct cell *s, str bytes)
+static void cell_add_piece(struct decoder *d, struct cell *c, str bytes)
 {
-	if (!val_exists(s->v)) {
-		s->v = val_of_str(bytes);
-		s->v.type = CELL_PIECE;
+	if (!val_exists(c->v)) {
+		c->v = val_of_str(bytes);
+		c->v.type = CELL_PIECE;
 		return;
 	}
-	if (s->v.type == CELL_PIECE) {
-		struct chain *c = ARENA_NEW(d->arena, struct chain);
-		c->first.bytes = str_span(s->v.s, s->v.n);
-		c->last = &c->first;
-		s->v = (struct val){ .type = CELL_CHAIN, .s = (const char *)c };
+	if (c->v.type == CELL_PIECE) {
+		struct chain *chain = ARENA_NEW(d->arena, struct chain);
+		chain->first.bytes = str_span(c->v.s, c->v.n);
+		chain->last = &chain->first;
+		c->v = (struct val){ .type = CELL_CHAIN, .s = (const char *)chain };
 	}
 	struct segment *more = ARENA_NEW(d->arena, struct segment);
 	more->bytes = bytes;
-	cell_chain(s)->last->next = more;
-	cell_chain(s)->last = more;
+	cell_chain(c)->last->next = more;
+	cell_chain(c)->last = more;
 }
 
 /* ---- values ---- */
@@ -244,71 +244,86 @@ static int read_scalar(struct decoder *d, struct reader *r, const struct field *
 /* ---- fields ---- */
 
 /* Setting one member of a oneof unsets the others; a message of etcd has at most one. */
-static void oneof_clear(struct decoder *d, const struct level *f, const struct cell *keep)
+static void oneof_clear(struct decoder *d, const struct level *l, const struct cell *keep)
 {
-	for (unsigned i = 0; i < f->object->n_fields; i++) {
-		struct cell *s = &d->cells[f->cells + i];
-		if (f->object->fields[i].flags & FIELD_ONEOF && s != keep)
-			s->v = VAL_EMPTY;
+	for (unsigned i = 0; i < l->object->n_fields; i++) {
+		struct cell *c = &d->cells[l->cells + i];
+		if (l->object->fields[i].flags & FIELD_ONEOF && c != keep)
+			c->v = VAL_EMPTY;
 	}
 }
 
-static int read_one(struct decoder *d, struct level *f, const struct tag *t, const struct field *field, struct cell *s)
+static int read_one(struct decoder *d, struct level *l, const struct tag *t, const struct field *field, struct cell *c)
 {
 	if (t->wire_type != kind_wire_type(field->kind))
 		return field_wire_error(d, t, field);
 	if (field->flags & FIELD_ONEOF)
-		oneof_clear(d, f, s);
-	if (field->kind == KIND_MESSAGE || kind_is_wrapper(field->kind)) {
+		oneof_clear(d, l, c);
+	if (kind_is_message(field->kind)) {
 		str bytes;
-		int e = reader_bytes(&f->in, &bytes, d->err);
+		int e = reader_bytes(&l->in, &bytes, d->err);
 		if (e >= 0)
-			cell_add_piece(d, s, bytes);
+			cell_add_piece(d, c, bytes);
 		return e;
 	}
-	return read_scalar(d, &f->in, field, &s->v);
+	return read_scalar(d, &l->in, field, &c->v);
 }
 
-static int read_packed(struct decoder *d, struct level *f, const struct field *field, struct cell *s)
+/* At least the number of values that a packed list has left; a varint ends with a byte below 0x80. */
+static uint32_t count_packed(struct reader r, enum wire_type wire_type)
+{
+	uint32_t n = 0;
+	if (wire_type != WIRE_VARINT)
+		return (uint32_t)(r.end - r.at) / (wire_type == WIRE_FIXED64 ? 8 : 4) + 1;
+	for (; r.at < r.end; r.at++)
+		n += *r.at >= 0;
+	return n + 1;
+}
+
+static int read_packed(struct decoder *d, struct level *l, const struct field *field, struct cell *c)
 {
 	str bytes;
-	int e = reader_bytes(&f->in, &bytes, d->err);
-	struct reader r = e < 0 ? f->in : reader_of(bytes);
-	while (e >= 0 && r.at < r.end) {
+	int e = reader_bytes(&l->in, &bytes, d->err);
+	if (e < 0)
+		return e;
+	struct reader r = reader_of(bytes);
+	while (r.at < r.end) {
 		struct val v;
+		uint32_t more = c->v.n == c->cap ? count_packed(r, kind_wire_type(field->kind)) : 1;
 		e = read_scalar(d, &r, field, &v);
-		if (e >= 0)
-			list_add(d, s, 4, v);
+		if (e < 0)
+			return e;
+		list_add(d, c, more, v);
 	}
-	return e;
+	return 0;
 }
 
-static int read_item(struct decoder *d, struct level *f, const struct tag *t, const struct field *field, struct cell *s)
+static int read_item(struct decoder *d, struct level *l, const struct tag *t, const struct field *field, struct cell *c)
 {
 	enum wire_type want = kind_wire_type(field->kind);
 	if (t->wire_type == WIRE_BYTES && want != WIRE_BYTES)
-		return read_packed(d, f, field, s);
+		return read_packed(d, l, field, c);
 	if (t->wire_type != want)
 		return field_wire_error(d, t, field);
-	uint32_t more = want != WIRE_BYTES ? 4 : s->v.n == s->cap ? count_run(f->in, t) : 1;
+	uint32_t more = want != WIRE_BYTES ? 4 : c->v.n == c->cap ? count_run(l->in, t) : 1;
 	struct segment piece = { 0 };
 	struct val v;
 	int e;
-	if (field->kind != KIND_MESSAGE && !kind_is_wrapper(field->kind)) {
-		e = read_scalar(d, &f->in, field, &v);
+	if (!kind_is_message(field->kind)) {
+		e = read_scalar(d, &l->in, field, &v);
 	} else {
-		e = reader_bytes(&f->in, &piece.bytes, d->err);
+		e = reader_bytes(&l->in, &piece.bytes, d->err);
 		if (e < 0)
 			return e;
 		if (field->kind == KIND_MESSAGE) {
-			if (s->v.n == s->cap)
-				s->v.items = cell_grow(d, s, sizeof(struct val), more);
-			return push_object(d, field->type, &piece, PLACE_ITEM, (uint32_t)(s - d->cells), 0);
+			if (c->v.n == c->cap)
+				c->v.items = cell_grow(d, c, sizeof(struct val), more);
+			return push_object(d, field->type, &piece, PLACE_ITEM, (uint32_t)(c - d->cells), 0);
 		}
 		e = wrapper_decode(d->arena, field->kind, &piece, d->nesting, &v, d->err);
 	}
 	if (e >= 0)
-		list_add(d, s, more, v);
+		list_add(d, c, more, v);
 	return e;
 }
 
@@ -319,17 +334,17 @@ static struct val entry_zero(const struct field *field)
 	return field->kind == KIND_BYTES ? VAL_LIT("") : scalar_zero(&t);
 }
 
-static int read_entry(struct decoder *d, struct level *f, const struct tag *t, const struct field *field, struct cell *s)
+static int read_entry(struct decoder *d, struct level *l, const struct tag *t, const struct field *field, struct cell *c)
 {
-	bool message = field->kind == KIND_MESSAGE || kind_is_wrapper(field->kind);
+	bool message = kind_is_message(field->kind);
 	struct segment piece = { .bytes = STR("") };
 	struct val v = entry_zero(field);
 	str entry, key = STR("");
 
 	if (t->wire_type != WIRE_BYTES)
 		return field_wire_error(d, t, field);
-	uint32_t more = s->v.n == s->cap ? count_run(f->in, t) : 1;
-	int e = reader_bytes(&f->in, &entry, d->err);
+	uint32_t more = c->v.n == c->cap ? count_run(l->in, t) : 1;
+	int e = reader_bytes(&l->in, &entry, d->err);
 	if (e < 0)
 		return e;
 	for (struct reader r = reader_of(entry); e >= 0 && r.at < r.end;) {
@@ -347,109 +362,75 @@ static int read_entry(struct decoder *d, struct level *f, const struct tag *t, c
 		return e;
 	atom name = atom_make(d->arena, key);
 	if (field->kind == KIND_MESSAGE) {
-		if (s->v.n == s->cap)
-			s->v.members = cell_grow(d, s, sizeof(struct member), more);
-		return push_object(d, field->type, &piece, PLACE_ENTRY, (uint32_t)(s - d->cells), name);
+		if (c->v.n == c->cap)
+			c->v.members = cell_grow(d, c, sizeof(struct member), more);
+		return push_object(d, field->type, &piece, PLACE_ENTRY, (uint32_t)(c - d->cells), name);
 	}
 	if (message)
 		e = wrapper_decode(d->arena, field->kind, &piece, d->nesting, &v, d->err);
 	if (e >= 0)
-		map_add(d, s, more, name, v);
+		map_add(d, c, more, name, v);
 	return e;
 }
 
 /* The entry of that number, or NULL. Fields come in ascending order as a rule: the next one is tried first. */
-static const struct wire *wire_find(struct level *f, int32_t number)
+static const struct wire *wire_find(struct level *l, int32_t number)
 {
-	const struct type *m = f->message;
-	if (f->hint && m->wire[f->hint - 1].number >= number)
-		f->hint = m->wire[f->hint - 1].number == number ? f->hint - 1 : 0;
-	while (f->hint < m->n_wire && m->wire[f->hint].number < number)
-		f->hint++;
-	if (f->hint == m->n_wire || m->wire[f->hint].number != number)
+	const struct type *m = l->message;
+	if (l->hint && m->wire[l->hint - 1].number >= number)
+		l->hint = m->wire[l->hint - 1].number == number ? l->hint - 1 : 0;
+	while (l->hint < m->n_wire && m->wire[l->hint].number < number)
+		l->hint++;
+	if (l->hint == m->n_wire || m->wire[l->hint].number != number)
 		return NULL;
-	return &m->wire[f->hint++];
+	return &m->wire[l->hint++];
 }
 
-static int read_field(struct decoder *d, struct level *f)
+static int read_field(struct decoder *d, struct level *l)
 {
 	struct tag t;
-	int e = reader_tag(&f->in, f->message->name, &t, d->err);
+	int e = reader_tag(&l->in, l->message->name, &t, d->err);
 	if (e < 0)
 		return e;
-	const struct wire *w = wire_find(f, t.number);
+	const struct wire *w = wire_find(l, t.number);
 	if (!w)
-		return reader_skip(&f->in, &t, d->err);
+		return reader_skip(&l->in, &t, d->err);
 	if (w->embedded) {
 		str bytes;
 		if (t.wire_type != WIRE_BYTES)
 			return wire_type_error(&t, w->embedded->name, d->err);
-		e = reader_bytes(&f->in, &bytes, d->err);
+		e = reader_bytes(&l->in, &bytes, d->err);
 		if (e >= 0)
 			push_embedded(d, w->embedded, bytes);
 		return e;
 	}
-	const struct field *field = &f->message->fields[w->field];
+	const struct field *field = &l->message->fields[w->field];
 	size_t index = w->field;
-	if (f->message != f->object)
-		index = (size_t)(type_field(f->object, field->name) - f->object->fields);
-	struct cell *s = &d->cells[f->cells + index];
+	if (l->message != l->object)
+		index = (size_t)(type_field(l->object, field->name) - l->object->fields);
+	struct cell *c = &d->cells[l->cells + index];
 	switch ((enum shape)field->shape) {
-	case SHAPE_LIST: return read_item(d, f, &t, field, s);
-	case SHAPE_MAP: return read_entry(d, f, &t, field, s);
-	default: return read_one(d, f, &t, field, s);
+	case SHAPE_LIST: return read_item(d, l, &t, field, c);
+	case SHAPE_MAP: return read_entry(d, l, &t, field, c);
+	default: return read_one(d, l, &t, field, c);
 	}
 }
 
 /* ---- finishing ---- */
 
-struct sortable {
-	str key;
-	struct member m;
-	uint32_t place;
-};
-
-static int sortable_cmp(const void *x, const void *y)
-{
-	const struct sortable *a = x, *b = y;
-	int c = str_cmp(a->key, b->key);
-	return c ? c : a->place < b->place ? -1 : 1;
-}
-
-/* Sorts the members of a map; of those with the same key the last one stays. */
-static void map_finish(struct cell *s)
-{
-	struct member *m = (struct member *)s->v.members;
-	uint32_t n = s->v.n, in_order = 1;
-
-	while (in_order < n && str_cmp(atom_str(m[in_order - 1].key), atom_str(m[in_order].key)) < 0)
-		in_order++;
-	if (in_order >= n)
-		return;
-	CLEANUP(mem_freep) struct sortable *all = mem_array(n, sizeof(*all));
-	for (uint32_t i = 0; i < n; i++)
-		all[i] = (struct sortable){ atom_str(m[i].key), m[i], i };
-	qsort(all, n, sizeof(*all), sortable_cmp);
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (i + 1 == n || !str_eq(all[i].key, all[i + 1].key))
-			m[kept++] = all[i].m;
-	s->v.n = kept;
-}
-
 /* Reads the pieces in the cells. 1: a level was pushed for one of them; 0: all are settled. */
-static int settle(struct decoder *d, struct level *f)
+static int settle(struct decoder *d, struct level *l)
 {
-	for (; f->settled < f->object->n_fields; f->settled++) {
-		const struct field *field = &f->object->fields[f->settled];
-		uint32_t index = f->cells + f->settled;
-		struct cell *s = &d->cells[index];
-		if (s->v.type < CELL_PIECE)
+	for (; l->settled < l->object->n_fields; l->settled++) {
+		const struct field *field = &l->object->fields[l->settled];
+		uint32_t index = l->cells + l->settled;
+		struct cell *c = &d->cells[index];
+		if (c->v.type < CELL_PIECE)
 			continue;
-		struct segment one = { .bytes = str_span(s->v.s, s->v.n) };
-		const struct segment *pieces = s->v.type == CELL_PIECE ? &one : &cell_chain(s)->first;
+		struct segment one = { .bytes = str_span(c->v.s, c->v.n) };
+		const struct segment *pieces = c->v.type == CELL_PIECE ? &one : &cell_chain(c)->first;
 		if (field->kind == KIND_MESSAGE) {
-			f->settled++;
+			l->settled++;
 			int e = push_object(d, field->type, pieces, PLACE_CELL, index, 0);
 			return e < 0 ? e : 1;
 		}
@@ -457,7 +438,7 @@ static int settle(struct decoder *d, struct level *f)
 		int e = wrapper_decode(d->arena, field->kind, pieces, d->nesting, &v, d->err);
 		if (e < 0)
 			return e;
-		s->v = val_is_nil(v) ? VAL_EMPTY : v;
+		c->v = val_is_nil(v) ? VAL_EMPTY : v;
 	}
 	return 0;
 }
@@ -486,10 +467,10 @@ static struct val form_finish(const struct type *type, const struct cell *cells)
 	return val_len(other) ? other : val_exists(schema) ? schema : VAL_NULL_VALUE;
 }
 
-static struct val object_finish(struct decoder *d, const struct level *f)
+static struct val object_finish(struct decoder *d, const struct level *l)
 {
-	const struct type *type = f->object;
-	struct cell *cells = &d->cells[f->cells];
+	const struct type *type = l->object;
+	struct cell *cells = &d->cells[l->cells];
 	uint32_t n = 0;
 
 	if (type->form != FORM_OBJECT)
@@ -498,7 +479,7 @@ static struct val object_finish(struct decoder *d, const struct level *f)
 		if (!val_exists(cells[i].v))
 			continue;
 		if (type->fields[i].shape == SHAPE_MAP)
-			map_finish(&cells[i]);
+			cells[i].v = map_sorted(d->arena, cells[i].v);
 		if (cell_keeps(type, &type->fields[i], cells[i].v))
 			n++;
 		else
@@ -516,18 +497,18 @@ static struct val object_finish(struct decoder *d, const struct level *f)
 
 static void pop(struct decoder *d)
 {
-	struct level f = d->levels[d->n_levels - 1];
-	if (f.place == PLACE_EMBEDDED) {
+	struct level l = d->levels[d->n_levels - 1];
+	if (l.place == PLACE_EMBEDDED) {
 		d->n_levels--;
 		return;
 	}
-	struct val v = object_finish(d, &f);
+	struct val v = object_finish(d, &l);
 	d->n_levels--;
-	d->n_cells = f.cells;
-	switch ((enum place)f.place) {
-	case PLACE_CELL: d->cells[f.target].v = val_is_nil(v) ? VAL_EMPTY : v; break;
-	case PLACE_ITEM: list_add(d, &d->cells[f.target], 1, v); break;
-	case PLACE_ENTRY: map_add(d, &d->cells[f.target], 1, f.key, v); break;
+	d->n_cells = l.cells;
+	switch ((enum place)l.place) {
+	case PLACE_CELL: d->cells[l.target].v = val_is_nil(v) ? VAL_EMPTY : v; break;
+	case PLACE_ITEM: list_add(d, &d->cells[l.target], 1, v); break;
+	case PLACE_ENTRY: map_add(d, &d->cells[l.target], 1, l.key, v); break;
 	default: d->result = v;
 	}
 }
@@ -536,15 +517,15 @@ static int run(struct decoder *d)
 {
 	int e = 0;
 	while (e >= 0 && d->n_levels) {
-		struct level *f = &d->levels[d->n_levels - 1];
-		if (f->in.at < f->in.end) {
-			e = read_field(d, f);
-		} else if (f->more) {
-			f->in = reader_of(f->more->bytes);
-			f->more = f->more->next;
-			f->hint = 0;
+		struct level *l = &d->levels[d->n_levels - 1];
+		if (l->in.at < l->in.end) {
+			e = read_field(d, l);
+		} else if (l->more) {
+			l->in = reader_of(l->more->bytes);
+			l->more = l->more->next;
+			l->hint = 0;
 		} else {
-			e = f->place == PLACE_EMBEDDED ? 0 : settle(d, f);
+			e = l->place == PLACE_EMBEDDED ? 0 : settle(d, l);
 			if (e == 0)
 				pop(d);
 		}
@@ -559,7 +540,8 @@ static void root_set(struct decoder *d, const struct type *type, atom name, str 
 		d->cells[f - type->fields].v = val_of_str(text);
 }
 
-int proto_decode_root(struct arena *a, str bytes, const struct type *type, const struct proto_root *root, struct val *ret, struct err *err)
+int proto_decode_root(struct arena *a, str bytes, const struct type *type, const struct proto_root *root, struct val *ret,
+		      struct err *err)
 {
 	struct decoder d = { .arena = a, .err = err, .nesting = root->nesting };
 	struct segment piece = { .bytes = bytes };

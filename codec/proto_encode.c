@@ -1,7 +1,7 @@
 /*
  * From tree to protobuf, backwards: the room is filled from its end, so that the length of a message is known when it is to be
- * written before the message, at no cost. No recursion: a level per message that is being written. Every object has a cell per field of
- * its type that points to the member's value; embedded messages take their members from the object around them.
+ * written before the message, at no cost. No recursion: a level per message that is being written. Every object has a cell per
+ * field of its type that points to the member's value; embedded messages take their members from the object around them.
  */
 #include "base/encoding.h"
 #include "base/mem.h"
@@ -20,7 +20,7 @@ struct level {
 	uint32_t cells;              /* the first cell of object */
 	uint16_t left;               /* wire entries still to be written */
 	uint16_t number;             /* of the field in the message around; 0 for the root */
-	bool entry;                  /* it is the value of a map entry */
+	bool embedded, entry;        /* entry: it is the value of a map entry */
 	const struct field *field;   /* the list or map that is being written, or NULL */
 	struct val many;             /* its value */
 	uint32_t items;              /* how many of its items are left */
@@ -73,7 +73,7 @@ static void put_str(struct encoder *e, str s)
 
 static void put_varint(struct encoder *e, uint64_t v)
 {
-	char *at = put(e, (size_t)(63 - __builtin_clzll(v | 1)) / 7 + 1);
+	char *at = put(e, v < 0x80 ? 1 : (size_t)(63 - __builtin_clzll(v)) / 7 + 1);
 	if (!at)
 		return;
 	for (; v >= 0x80; v >>= 7)
@@ -116,8 +116,9 @@ static void put_fixed(struct encoder *e, uint64_t v, size_t n)
 static int misfit(const struct encoder *e, const struct field *f, struct val v)
 {
 	static const char *const names[] = {
-		[VAL_NONE] = "nothing", [VAL_NULL] = "null", [VAL_BOOL] = "a boolean", [VAL_INT] = "an integer", [VAL_DOUBLE] = "a number",
-		[VAL_STRING] = "a string", [VAL_RAW] = "raw JSON", [VAL_LIST] = "a list", [VAL_OBJECT] = "an object",
+		[VAL_NONE] = "nothing", [VAL_NULL] = "null", [VAL_BOOL] = "a boolean", [VAL_INT] = "an integer",
+		[VAL_DOUBLE] = "a number", [VAL_STRING] = "a string", [VAL_RAW] = "raw JSON", [VAL_LIST] = "a list",
+		[VAL_OBJECT] = "an object",
 	};
 	return err_set(e->err, ERR_INTERNAL, "proto: field " STR_FMT " cannot hold %s", STR_ARG(atom_str(f->name)), names[v.type]);
 }
@@ -153,8 +154,8 @@ static int put_enum(struct encoder *e, const struct field *f, struct val v)
 	while (known && known->name.n && !str_eq(known->name, val_as_str(v)))
 		known++;
 	if (!known || !known->name.n)
-		return err_set(e->err, ERR_INTERNAL, "proto: field " STR_FMT " has no value \"" STR_FMT "\"", STR_ARG(atom_str(f->name)),
-			       STR_ARG(val_as_str(v)));
+		return err_set(e->err, ERR_INTERNAL, "proto: field " STR_FMT " has no value \"" STR_FMT "\"",
+			       STR_ARG(atom_str(f->name)), STR_ARG(val_as_str(v)));
 	put_varint(e, (uint64_t)(int64_t)known->number);
 	return 0;
 }
@@ -176,7 +177,8 @@ static int put_number(struct encoder *e, const struct field *f, struct val v)
 		put_fixed(e, f->kind == KIND_DOUBLE ? bits : low, f->kind == KIND_DOUBLE ? 8 : 4);
 		return 0;
 	}
-	if (!val_is_nil(v) && (v.type != (f->kind == KIND_BOOL ? VAL_BOOL : VAL_INT) || (v.type == VAL_INT && !int_fits(f->kind, v.i))))
+	bool fits = f->kind == KIND_BOOL ? val_is(v, VAL_BOOL) : val_is(v, VAL_INT) && int_fits(f->kind, v.i);
+	if (!fits && !val_is_nil(v))
 		return misfit(e, f, v);
 	put_varint(e, f->kind == KIND_BOOL ? val_as_bool(v) : (uint64_t)val_as_int(v));
 	return 0;
@@ -264,7 +266,7 @@ static int put_wrapper(struct encoder *e, const struct field *f, struct val v)
 	case KIND_MICROTIME: return val_is_nil(v) ? 0 : put_time(e, f, v);
 	case KIND_DURATION: return put_duration(e, v);
 	case KIND_QUANTITY:
-		put_str_field(e, 1, v.n && text ? val_as_str(v) : STR("0"));
+		put_str_field(e, 1, v.n ? val_as_str(v) : STR("0"));
 		return 0;
 	case KIND_INT_OR_STRING: return put_int_or_string(e, f, v);
 	case KIND_JSON: return put_json(e, v);
@@ -324,7 +326,7 @@ static struct level *push(struct encoder *e, const struct type *message, unsigne
 
 static int push_object(struct encoder *e, const struct type *type, unsigned number, bool entry, const struct val *v)
 {
-	if (e->cap_cells - e->n_cells < type->n_fields) {
+	if (!e->cells || e->cap_cells - e->n_cells < type->n_fields) {
 		e->cap_cells = MAX(e->cap_cells * 2, e->n_cells + type->n_fields + 128);
 		e->cells = mem_resize(e->cells, e->cap_cells * sizeof(*e->cells));
 	}
@@ -359,8 +361,7 @@ static void pop(struct encoder *e)
 {
 	struct level l = e->levels[--e->n_levels];
 	struct level *around = e->n_levels ? &e->levels[e->n_levels - 1] : NULL;
-	bool embedded = around && around->cells == l.cells && around->object == l.object;
-	if (!embedded)
+	if (!l.embedded)
 		e->n_cells = l.cells;
 	if (l.number)
 		put_head(e, l.number, l.after);
@@ -385,35 +386,6 @@ static int put_packed(struct encoder *e, const struct field *f, struct val v)
 	return 0;
 }
 
-struct sortable {
-	str key;
-	struct member m;
-};
-
-static int sortable_cmp(const void *x, const void *y)
-{
-	return str_cmp(((const struct sortable *)x)->key, ((const struct sortable *)y)->key);
-}
-
-/* The map with its members in order; typed trees have them so. */
-static struct val map_sorted(struct encoder *e, struct val map)
-{
-	uint32_t in_order = 1;
-	while (in_order < map.n && str_cmp(atom_str(map.members[in_order - 1].key), atom_str(map.members[in_order].key)) < 0)
-		in_order++;
-	if (in_order >= map.n)
-		return map;
-	struct sortable *all = ARENA_ARRAY(&e->arena, struct sortable, map.n);
-	struct member *sorted = ARENA_ARRAY(&e->arena, struct member, map.n);
-	for (uint32_t i = 0; i < map.n; i++)
-		all[i] = (struct sortable){ atom_str(map.members[i].key), map.members[i] };
-	qsort(all, map.n, sizeof(*all), sortable_cmp);
-	for (uint32_t i = 0; i < map.n; i++)
-		sorted[i] = all[i].m;
-	map.members = sorted;
-	return map;
-}
-
 /* Begins a list or map; its items are then written one by one. */
 static int begin_many(struct encoder *e, struct level *l, const struct field *f, struct val v)
 {
@@ -426,8 +398,8 @@ static int begin_many(struct encoder *e, struct level *l, const struct field *f,
 	if (is_packed(l, f))
 		return put_packed(e, f, v);
 	l->field = f;
-	l->many = f->shape == SHAPE_MAP ? map_sorted(e, v) : v;
-	l->items = v.n;
+	l->many = f->shape == SHAPE_MAP ? map_sorted(&e->arena, v) : v;
+	l->items = l->many.n;
 	return 0;
 }
 
@@ -436,7 +408,142 @@ static int put_item(struct encoder *e, struct level *l)
 	const struct field *f = l->field;
 	bool entry = f->shape == SHAPE_MAP;
 	unsigned number = entry ? 2 : f->number;
-	const struct val *v = --l->items, *dummy = NULL;
-	(void)dummy;
+	uint32_t i = --l->items;
+	const struct val *v = entry ? &l->many.members[i].val : &l->many.items[i];
+
+	l->after_entry = e->used;
+	if (f->kind == KIND_MESSAGE)
+		return push_object(e, f->type, number, entry, v);
+	/* A nil []byte of a map has no value on the wire, unlike an empty one. */
+	int r = entry && f->kind == KIND_BYTES && val_is_nil(*v) ? 0 : put_value(e, f, number, *v);
+	if (entry)
+		put_entry(e, l);
+	return r;
+}
+
+static bool is_zero(const struct field *f, struct val v)
+{
+	if (f->kind == KIND_ENUM && val_is(v, VAL_STRING))
+		for (const struct enum_value *known = f->enum_values; known && known->name.n; known++)
+			if (str_eq(known->name, val_as_str(v)))
+				return known->number == 0;
+	return val_is_zero(v);
+}
+
+/* Kubernetes writes every zero that is not a nil; proto3 writes none that is not in a oneof. */
+static bool is_written(const struct level *l, const struct field *f, struct val v)
+{
+	if (l->message->flags & TYPE_PROTO3) {
+		if (f->flags & (FIELD_ONEOF | FIELD_POINTER) || kind_is_message(f->kind))
+			return !val_is_nil(v);
+		return !is_zero(f, v);
+	}
+	bool slice = f->kind == KIND_BYTES || f->kind == KIND_RAW_BYTES || f->kind == KIND_STRINGS;
+	bool nil_is_absent = slice || f->flags & FIELD_POINTER;
+	return !val_is_nil(v) || !nil_is_absent;
+}
+
+static int put_field(struct encoder *e, struct level *l)
+{
+	const struct wire *w = &l->message->wire[--l->left];
+	if (w->embedded) {
+		struct level around = *l, *inner = push(e, w->embedded, w->number);
+		inner->object = around.object;
+		inner->cells = around.cells;
+		inner->embedded = true;
+		return 0;
+	}
+	const struct field *f = &l->message->fields[w->field];
+	size_t index = l->embedded ? (size_t)(type_field(l->object, f->name) - l->object->fields) : w->field;
+	const struct val *cell = e->cells[l->cells + index];
+	struct val v = cell ? *cell : VAL_EMPTY;
+	if (f->shape != SHAPE_ONE)
+		return begin_many(e, l, f, v);
+	if (!is_written(l, f, v))
+		return 0;
+	if (f->kind != KIND_MESSAGE)
+		return put_value(e, f, f->number, v);
+	if (!val_is_nil(v))
+		return push_object(e, f->type, f->number, false, cell);
+	put_str_field(e, f->number, f->type->zero_wire);
 	return 0;
+}
+
+static int run(struct encoder *e)
+{
+	int r = 0;
+	while (r >= 0 && e->n_levels && !e->overflow) {
+		struct level *l = &e->levels[e->n_levels - 1];
+		if (l->items)
+			r = put_item(e, l);
+		else if (l->left)
+			r = put_field(e, l);
+		else
+			pop(e);
+	}
+	return r;
+}
+
+/* ---- from outside ---- */
+
+enum { FIRST_ROOM = 4096 };
+
+static void encoder_init(struct encoder *e, const struct buf *b, struct err *err)
+{
+	*e = (struct encoder){ .max = b->max - b->n, .cap = FIRST_ROOM, .room = mem_alloc(FIRST_ROOM), .err = err };
+	buf_init(&e->json, e->max);
+}
+
+static void encoder_done(struct encoder *e)
+{
+	free(e->room);
+	free(e->levels);
+	free(e->cells);
+	buf_done(&e->json);
+	arena_done(&e->arena);
+}
+
+/* Hands the bytes over, unless something went wrong. */
+static int finish(struct encoder *e, struct buf *b, int r)
+{
+	if (r < 0)
+		return r;
+	if (e->overflow)
+		b->overflow = true;
+	else
+		buf_add(b, str_span(e->room + e->cap - e->used, e->used));
+	return buf_check(b, "the protobuf message", e->err);
+}
+
+static int put_message(struct encoder *e, struct val v, const struct type *type)
+{
+	int r = push_object(e, type, 0, false, &v);
+	return r < 0 ? r : run(e);
+}
+
+int proto_encode(struct buf *b, struct val v, const struct type *type, struct err *err)
+{
+	CLEANUP(encoder_done) struct encoder e;
+	encoder_init(&e, b, err);
+	return finish(&e, b, put_message(&e, v, type));
+}
+
+int proto_encode_object(struct buf *b, struct val v, const struct type *type, struct err *err)
+{
+	CLEANUP(encoder_done) struct encoder e;
+	encoder_init(&e, b, err);
+	str kind = val_str(v, kind), api_version = val_str(v, apiVersion);
+	bool is_kind = type->flags & TYPE_KIND;
+
+	put_str_field(&e, 4, STR("")); /* contentType */
+	put_str_field(&e, 3, STR("")); /* contentEncoding */
+	size_t after = e.used;
+	int r = put_message(&e, v, type);
+	put_head(&e, 2, after);
+	after = e.used;
+	put_str_field(&e, 2, kind.n || !is_kind ? kind : type->name);
+	put_str_field(&e, 1, api_version.n || !is_kind ? api_version : type_api_version(&e.arena, type));
+	put_head(&e, 1, after);
+	put_str(&e, STR("k8s\0"));
+	return finish(&e, b, r);
 }

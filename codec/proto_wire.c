@@ -1,6 +1,9 @@
 #include "codec/proto_wire.h"
 
 #include <endian.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
 
 static int unexpected_eof(struct err *err) { return err_set(err, ERR_BAD_REQUEST, "unexpected EOF"); }
 
@@ -22,7 +25,7 @@ int reader_varint_slow(struct reader *r, uint64_t *ret, struct err *err)
 
 int reader_bytes(struct reader *r, str *ret, struct err *err)
 {
-	uint64_t n;
+	uint64_t n = 0;
 	int e = reader_varint(r, &n, err);
 	if (e < 0)
 		return e;
@@ -48,7 +51,7 @@ int reader_fixed(struct reader *r, unsigned n, uint64_t *ret, struct err *err)
 
 int reader_tag(struct reader *r, str message, struct tag *ret, struct err *err)
 {
-	uint64_t v;
+	uint64_t v = 0;
 	ret->start = r->at;
 	int e = reader_varint(r, &v, err);
 	if (e < 0)
@@ -91,7 +94,7 @@ static int skip_value(struct reader *r, unsigned wire_type, uint64_t *depth, str
 
 int reader_skip(struct reader *r, const struct tag *t, struct err *err)
 {
-	uint64_t depth = 0, v;
+	uint64_t depth = 0, v = 0;
 	int e = skip_value(r, t->wire_type, &depth, err);
 	while (e >= 0 && depth) {
 		e = reader_varint(r, &v, err);
@@ -101,22 +104,37 @@ int reader_skip(struct reader *r, const struct tag *t, struct err *err)
 	return e;
 }
 
-enum wire_type kind_wire_type(enum kind kind)
-{
-	switch (kind) {
-	case KIND_BOOL:
-	case KIND_INT32:
-	case KIND_INT64:
-	case KIND_UINT32:
-	case KIND_UINT64:
-	case KIND_ENUM: return WIRE_VARINT;
-	case KIND_DOUBLE: return WIRE_FIXED64;
-	case KIND_FLOAT: return WIRE_FIXED32;
-	default: return WIRE_BYTES;
-	}
-}
-
 int wire_type_error(const struct tag *t, str field, struct err *err)
 {
 	return err_set(err, ERR_BAD_REQUEST, "proto: wrong wireType = %u for field " STR_FMT, t->wire_type, STR_ARG(field));
+}
+
+static int place_cmp(const void *x, const void *y, void *members)
+{
+	uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+	const struct member *m = members;
+	int c = str_cmp(atom_str(m[a].key), atom_str(m[b].key));
+	return c ? c : a < b ? -1 : 1;
+}
+
+struct val map_sorted(struct arena *a, struct val map)
+{
+	const struct member *m = map.members;
+	uint32_t n = map.n, in_order = 1;
+
+	while (in_order < n && str_cmp(atom_str(m[in_order - 1].key), atom_str(m[in_order].key)) < 0)
+		in_order++;
+	if (in_order >= n)
+		return map;
+	CLEANUP(mem_freep) uint32_t *places = mem_array(n, sizeof(*places));
+	for (uint32_t i = 0; i < n; i++)
+		places[i] = i;
+	qsort_r(places, n, sizeof(*places), place_cmp, (void *)(uintptr_t)m);
+	struct member *sorted = ARENA_ARRAY(a, struct member, n);
+	map.members = sorted;
+	map.n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (i + 1 == n || !atom_eq(m[places[i]].key, m[places[i + 1]].key))
+			sorted[map.n++] = m[places[i]];
+	return map;
 }

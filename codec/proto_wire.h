@@ -1,6 +1,6 @@
 /*
- * The wire format of protobuf, private to this folder: reading tags, varints and lengths from borrowed bytes with the errors of the code
- * that Kubernetes generates. All lengths are checked against the input before anything is done with them.
+ * The wire format of protobuf, private to this folder: reading tags, varints and lengths from borrowed bytes, with the errors of
+ * the code that Kubernetes generates. All lengths are checked against the input before anything is done with them.
  */
 #ifndef C8S_CODEC_PROTO_WIRE_H
 #define C8S_CODEC_PROTO_WIRE_H
@@ -43,17 +43,31 @@ int reader_tag(struct reader *r, str message, struct tag *ret, struct err *err);
 int reader_skip(struct reader *r, const struct tag *t, struct err *err);
 
 /* The wire type of a single value of a kind, and whether lists of it can be packed. */
-enum wire_type kind_wire_type(enum kind kind);
+static inline enum wire_type kind_wire_type(enum kind kind)
+{
+	static const uint8_t types[] = {
+		[KIND_STRING] = WIRE_BYTES, [KIND_BOOL] = WIRE_VARINT, [KIND_INT32] = WIRE_VARINT, [KIND_INT64] = WIRE_VARINT,
+		[KIND_UINT32] = WIRE_VARINT, [KIND_UINT64] = WIRE_VARINT, [KIND_DOUBLE] = WIRE_FIXED64, [KIND_FLOAT] = WIRE_FIXED32,
+		[KIND_BYTES] = WIRE_BYTES, [KIND_RAW_BYTES] = WIRE_BYTES, [KIND_ENUM] = WIRE_VARINT,
+	};
+	return kind < ARRAY_LEN(types) ? types[kind] : WIRE_BYTES; /* all others are messages */
+}
+
 static inline bool kind_is_packable(enum kind kind) { return kind_wire_type(kind) != WIRE_BYTES; }
-/* True for the kinds that are a message on the wire though not a KIND_MESSAGE. */
-static inline bool kind_is_wrapper(enum kind kind) { return kind >= KIND_TIME && kind < KIND_MESSAGE; }
+/* Kinds that are a message on the wire, and those of them that stand for one value in the tree: all but KIND_MESSAGE. */
+static inline bool kind_is_message(enum kind kind) { return kind >= KIND_TIME; }
+static inline bool kind_is_wrapper(enum kind kind) { return kind_is_message(kind) && kind != KIND_MESSAGE; }
+_Static_assert(KIND_TIME == KIND_ENUM + 1 && KIND_MESSAGE == KIND_STRINGS + 1, "messages are the last kinds");
+
+/* A map sorted by key, of members with the same key the last one: itself when it is in order, else made in the arena. */
+struct val map_sorted(struct arena *a, struct val map);
 
 /* -ERR_BAD_REQUEST "proto: wrong wireType = 0 for field X". */
 int wire_type_error(const struct tag *t, str field, struct err *err);
 
 /*
- * Wrappers (kind_is_wrapper): one message, given in the pieces in which it occurred. *ret is VAL_NULL for a zero time or absent JSON.
- * nesting is the number of envelopes around it.
+ * The value of a wrapper (kind_is_wrapper), given in the pieces in which it occurred. *ret is VAL_NULL for a zero time or absent
+ * JSON. nesting is the number of envelopes around it.
  */
 struct segment {
 	str bytes;
@@ -68,8 +82,10 @@ struct proto_root {
 	unsigned nesting;
 };
 
-int proto_decode_root(struct arena *a, str bytes, const struct type *type, const struct proto_root *root, struct val *ret, struct err *err);
+int proto_decode_root(struct arena *a, str bytes, const struct type *type, const struct proto_root *root, struct val *ret,
+		      struct err *err);
 /* proto_decode_object inside so many other envelopes. */
-int proto_decode_nested(struct arena *a, str bytes, unsigned nesting, struct val *ret, const struct type **ret_type, struct err *err);
+int proto_decode_nested(struct arena *a, str bytes, unsigned nesting, struct val *ret, const struct type **ret_type,
+			struct err *err);
 
 #endif

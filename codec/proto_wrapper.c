@@ -1,6 +1,6 @@
 /*
- * The messages that stand for one value in the tree: times, durations, quantities, IntOrString, raw JSON, named lists of strings. What
- * occurs twice is decoded into the same Go struct, so later fields win; only times begin anew.
+ * The messages that stand for one value in the tree: times, durations, quantities, IntOrString, raw JSON, named lists of
+ * strings. What occurs twice is decoded into the same Go struct, so later fields win; only times begin anew.
  */
 #include "codec/json.h"
 #include "codec/json_scan.h"

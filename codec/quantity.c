@@ -177,7 +177,8 @@ static quantity_nanos binary_nanos(const struct number *x)
 	}
 	for (size_t i = 0; i < LIMBS * LIMB_DIGITS; i++)
 		limb[i / LIMB_DIGITS] = limb[i / LIMB_DIGITS] * 10 + (i < x->frac.n ? digit(x, x->whole.n + i) : 0);
-	bool rest = x->frac.n > LIMBS * LIMB_DIGITS && !digits_are_zero(x, x->whole.n + LIMBS * LIMB_DIGITS, x->whole.n + x->frac.n);
+	size_t end = x->whole.n + x->frac.n, kept = MIN(end, x->whole.n + LIMBS * LIMB_DIGITS);
+	bool rest = !digits_are_zero(x, kept, end);
 	for (int32_t e = 0; e < x->exponent; e += 10) {
 		uint64_t carry = 0;
 		for (size_t i = LIMBS; i-- > 0;) {

@@ -1,7 +1,7 @@
 /*
- * Kubernetes' resource.Quantity: an exact fixed-point number with a suffix and nano precision. Texts with a binary suffix are capped
- * at +-(2^63-1) as in Kubernetes; decimal ones are not, and saturate here at the range of 128 bits of nanos (about 1.7e29 units).
- * quantity_canonical works on the text and keeps even larger ones exactly.
+ * Kubernetes' resource.Quantity: an exact fixed-point number with a suffix and nano precision. Texts with a binary suffix are
+ * capped at +-(2^63-1) as in Kubernetes; decimal ones are not, and saturate here at the range of 128 bits of nanos (about 1.7e29
+ * units). quantity_canonical works on the text and keeps even larger ones exactly.
  */
 #ifndef C8S_CODEC_QUANTITY_H
 #define C8S_CODEC_QUANTITY_H
@@ -24,8 +24,8 @@ int quantity_parse(str text, struct quantity *ret, struct err *err);
 enum { QUANTITY_TEXT_MAX = 56 };
 str quantity_format(struct quantity q, char out[QUANTITY_TEXT_MAX]);
 /*
- * The text that Kubernetes writes after it has read this one. It reuses what it takes for canonical, which includes "+5", "1.500" and
- * "1E3": those are borrowed. Anything else is made in the arena.
+ * The text that Kubernetes writes after it has read this one. It reuses what it takes for canonical, which includes "+5",
+ * "1.500" and "1E3": those are borrowed. Anything else is made in the arena.
  */
 int quantity_canonical(struct arena *a, str text, str *ret, struct err *err);
 

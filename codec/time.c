@@ -309,8 +309,10 @@ bool time_unformat(str text, struct timestamp *ret)
 	while (is_digit(text, n))
 		n++;
 	str s = str_skip(text, n);
-	if (n < 4 || n > 13 || !str_to_i64(str_head(text, n), &c.year) || !take_two(&s, '-', &c.month) || !take_two(&s, '-', &c.day) ||
-	    !take_two(&s, 'T', &c.hour) || !take_two(&s, ':', &c.minute) || !take_two(&s, ':', &c.second))
+	if (n < 4 || n > 13 || !str_to_i64(str_head(text, n), &c.year))
+		return false;
+	if (!take_two(&s, '-', &c.month) || !take_two(&s, '-', &c.day) || !take_two(&s, 'T', &c.hour) ||
+	    !take_two(&s, ':', &c.minute) || !take_two(&s, ':', &c.second))
 		return false;
 	if (s.n == 8 && s.p[0] == '.') {
 		for (size_t i = 1; i < 7; i++)
@@ -430,7 +432,7 @@ static int take_part(str *s, str text, uint64_t *ret, struct err *err)
 int duration_parse(str text, int64_t *ret_ns, struct err *err)
 {
 	str s = text;
-	uint64_t sum = 0, part;
+	uint64_t sum = 0, part = 0;
 	bool negative = s.n && s.p[0] == '-';
 
 	if (s.n && (s.p[0] == '-' || s.p[0] == '+'))

@@ -21,7 +21,7 @@ struct timestamp {
 int time_parse(str text, struct timestamp *ret, struct err *err);
 int microtime_parse(str text, struct timestamp *ret, struct err *err);
 enum { TIME_TEXT_MAX = 40 };
-/* 2006-01-02T15:04:05Z, fraction cut off; terminated, returned as a slice of out. Years outside 0 to 9999 come out as Go has them. */
+/* 2006-01-02T15:04:05Z, fraction cut off; a terminated slice of out. Years outside 0 to 9999 come out as Go has them. */
 str time_format(struct timestamp t, char out[TIME_TEXT_MAX]);
 /* 2006-01-02T15:04:05.000000Z */
 str microtime_format(struct timestamp t, char out[TIME_TEXT_MAX]);

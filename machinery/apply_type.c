@@ -158,51 +158,6 @@ static str table_default(struct apply_type t, atom name)
 	return f ? f->facts->default_json : STR_NONE;
 }
 
-/* What the JSON of a Go struct has for a field that was not set. */
-static struct val zero_of(const struct field *f)
-{
-	if (f->shape != SHAPE_ONE || (f->flags & FIELD_POINTER))
-		return VAL_NULL_VALUE;
-	switch ((enum kind)f->kind) {
-	case KIND_MESSAGE: return VAL_EMPTY_OBJECT;
-	case KIND_BOOL: return val_of_bool(false);
-	case KIND_INT32:
-	case KIND_INT64:
-	case KIND_UINT32:
-	case KIND_UINT64:
-	case KIND_DOUBLE:
-	case KIND_FLOAT:
-	case KIND_INT_OR_STRING: return val_of_int(0);
-	case KIND_STRING:
-	case KIND_ENUM: return VAL_LIT("");
-	case KIND_QUANTITY: return VAL_LIT("0");
-	case KIND_DURATION: return VAL_LIT("0s");
-	case KIND_BYTES:
-	case KIND_RAW_BYTES:
-	case KIND_TIME:
-	case KIND_MICROTIME:
-	case KIND_JSON:
-	case KIND_FIELDS:
-	case KIND_STRINGS: break;
-	}
-	return VAL_NULL_VALUE;
-}
-
-static unsigned table_always(struct apply_type t, unsigned i, struct member *ret)
-{
-	if (t.form > STRUCT_GRANULAR)
-		return 0;
-	const struct type *type = t.node;
-	for (; i < type->n_fields; i++) {
-		const struct field *f = &type->fields[i];
-		if (!(f->flags & FIELD_ALWAYS))
-			continue;
-		*ret = (struct member){ f->name, zero_of(f) };
-		return i + 1;
-	}
-	return 0;
-}
-
 static const struct apply_schema table_schema = {
-	.shape = table_shape, .member = table_member, .item = table_item, .default_json = table_default, .always = table_always,
+	.shape = table_shape, .member = table_member, .item = table_item, .default_json = table_default,
 };

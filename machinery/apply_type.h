@@ -39,14 +39,9 @@ struct apply_schema {
 	struct apply_type (*item)(struct apply_type t);
 	/* The default of a declared field as JSON text; n == 0: none. Fills the keys of list items that lack them. */
 	str (*default_json)(struct apply_type t, atom name);
-	/*
-	 * Trees that leave out what Go structs always have (see "typed" in val.h): gives the first such member at or after position i
-	 * with the value that it reads as when absent, and returns the position after it; 0 at the end. NULL: trees are complete.
-	 */
-	unsigned (*always)(struct apply_type t, unsigned i, struct member *ret);
 };
 
-/* A built-in type. Objects of it may be typed trees or free ones. */
+/* A built-in type. */
 struct apply_type apply_type_of(const struct type *type);
 /* Nothing is known: objects are owned member by member, lists as a whole. */
 struct apply_type apply_type_deduced(void);

@@ -2,83 +2,27 @@
  * The walks over one value. Each has the same form: find the type's shape, choose among the shapes by the value, and go on with the
  * members or items. Sets are built from the leaves up.
  */
-#include "machinery/apply_walk.h"
-
 #include "machinery/apply_walk_priv.h"
-
-static struct apply_shape shape_of(struct apply_type t)
-{
-	struct apply_shape s = { .scalar = APPLY_NO_SCALAR };
-	if (t.schema)
-		t.schema->shape(t, &s);
-	return s;
-}
-
-/* ---- completing ---- */
-
-static struct val complete(struct walk *w, struct apply_type t, struct val v, const struct step *at)
-{
-	if (walk_too_deep(w, at))
-		return v;
-	bool changed = false;
-	if (v.type == VAL_OBJECT) {
-		struct val full = walk_members(w, t, v);
-		struct val_builder b = val_builder(w->arena);
-		VAL_EACH_MEMBER(m, full) {
-			struct apply_type member = { 0 };
-			walk_member(t, m->key, &member);
-			struct val done = complete(w, member, m->val, STEP(at, path_field(m->key)));
-			changed |= done.type >= VAL_LIST && done.items != m->val.items;
-			val_add_member(&b, m->key, done);
-		}
-		return changed ? val_end_object(&b) : full;
-	}
-	if (v.type == VAL_LIST && shape_of(t).list) {
-		struct apply_type item = t.schema->item(t);
-		struct val_builder b = val_builder(w->arena);
-		VAL_EACH(i, v) {
-			struct path_element index = { .kind = PATH_INDEX };
-			struct val done = complete(w, item, *i, STEP(at, index));
-			changed |= done.type >= VAL_LIST && done.items != i->items;
-			val_add_item(&b, done);
-		}
-		return changed ? val_end_list(&b) : v;
-	}
-	return v;
-}
-
-int apply_complete(struct arena *a, struct apply_type t, struct val v, struct val *ret, struct err *err)
-{
-	if (!t.schema || !t.schema->always) {
-		*ret = v;
-		return 0;
-	}
-	struct walk w = { .arena = a, .typed = true };
-	struct val done = complete(&w, t, v, NULL);
-	int r = walk_result(&w, err);
-	if (r == 0)
-		*ret = done;
-	return r;
-}
+#include "machinery/patch_priv.h"
 
 /* ---- validating ---- */
 
-static void validate(struct walk *w, struct apply_type t, struct val v, bool duplicates, const struct step *at);
+static void validate(struct typed_walk *w, struct apply_type t, struct val v, bool duplicates, const struct step *at);
 
-static void validate_map(struct walk *w, struct apply_type t, struct val v, bool duplicates, const struct step *at)
+static void validate_map(struct typed_walk *w, struct apply_type t, struct val v, bool duplicates, const struct step *at)
 {
 	VAL_EACH_MEMBER(m, v) {
 		struct apply_type member;
 		const struct step *below = STEP(at, path_field(m->key));
-		if (!walk_member(t, m->key, &member)) {
-			walk_error(w, below, STR("field not declared in schema"));
+		if (!typed_member(t, m->key, &member)) {
+			typed_error(w, below, STR("field not declared in schema"));
 			return;
 		}
 		validate(w, member, m->val, duplicates, below);
 	}
 }
 
-static void validate_list(struct walk *w, struct apply_type t, const struct apply_shape *s, struct val v, bool duplicates,
+static void validate_list(struct typed_walk *w, struct apply_type t, const struct apply_shape *s, struct val v, bool duplicates,
 			  const struct step *at)
 {
 	struct apply_type item = t.schema->item(t);
@@ -90,50 +34,50 @@ static void validate_list(struct walk *w, struct apply_type t, const struct appl
 		}
 		return;
 	}
-	struct walk_items items;
-	walk_items(w, at, t, s, v, true, &items);
+	struct typed_items items;
+	typed_items(w, at, t, s, v, true, &items);
 	for (uint32_t i = 0; i < items.n; i++) {
 		if (items.v[i].again && !duplicates) {
 			CLEANUP(buf_done) struct buf b = BUF_INIT(1024);
 			buf_add(&b, STR("duplicate entries for key "));
 			path_element_print(&b, &items.v[i].at);
-			walk_error(w, at, buf_str(&b));
+			typed_error(w, at, buf_str(&b));
 		}
 		validate(w, item, items.v[i].val, duplicates, STEP(at, items.v[i].at));
 	}
 }
 
-static void mismatch(struct walk *w, const struct step *at, const char *expected, struct val v)
+static void mismatch(struct typed_walk *w, const struct step *at, const char *expected, struct val v)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(1024);
 	buf_addf(&b, "expected %s, got &{", expected);
-	walk_print_go(&b, v, false);
+	patch_go_print(&b, v);
 	buf_addc(&b, '}');
-	walk_error(w, at, buf_str(&b));
+	typed_error(w, at, buf_str(&b));
 }
 
-static void validate(struct walk *w, struct apply_type t, struct val v, bool duplicates, const struct step *at)
+static void validate(struct typed_walk *w, struct apply_type t, struct val v, bool duplicates, const struct step *at)
 {
-	struct apply_shape s = shape_of(t);
+	struct apply_shape s = typed_type(t);
 
-	switch (walk_shape_of(&s, v)) {
-	case WALK_SCALAR:
-		walk_scalar_fits(w, at, (enum apply_scalar)s.scalar, v, "");
+	switch (typed_shape_of(&s, v)) {
+	case TYPED_SCALAR:
+		typed_scalar_fits(w, at, (enum apply_scalar)s.scalar, v, "");
 		break;
-	case WALK_MAP:
+	case TYPED_MAP:
 		if (v.type == VAL_OBJECT)
 			validate_map(w, t, v, duplicates, at);
 		else if (v.type != VAL_NULL && v.type != VAL_RAW)
 			mismatch(w, at, "map", v);
 		break;
-	case WALK_LIST:
+	case TYPED_LIST:
 		if (v.type == VAL_LIST)
 			validate_list(w, t, &s, v, duplicates, at);
 		else if (v.type != VAL_NULL)
 			mismatch(w, at, "list", v);
 		break;
-	case WALK_NOTHING:
-		walk_error(w, at, STR("schema error: invalid atom: inlined"));
+	case TYPED_NOTHING:
+		typed_error(w, at, STR("schema error: invalid atom: inlined"));
 		break;
 	}
 }
@@ -152,17 +96,17 @@ static bool is_shallow(struct val v, unsigned left)
 
 int apply_validate(struct arena *a, struct apply_type t, struct val v, bool duplicates, struct err *err)
 {
-	struct walk w = { .arena = a };
+	struct typed_walk w = { .arena = a };
 	if (!is_shallow(v, VAL_RECURSION_MAX - 1))
 		return err_set(err, ERR_BAD_REQUEST, "the object is nested more than %d levels deep", VAL_RECURSION_MAX);
 	validate(&w, t, v, duplicates, NULL);
-	return walk_result(&w, err);
+	return typed_result(&w, err);
 }
 
 /* ---- the fields of a value ---- */
 
 struct fields {
-	struct walk walk;
+	struct typed_walk walk;
 	struct field_set_builder sets;
 };
 
@@ -174,7 +118,7 @@ static struct field_set fields_of_map(struct fields *f, struct apply_type t, str
 	uint32_t begin = field_set_begin(&f->sets);
 	VAL_EACH_MEMBER(m, v) {
 		struct apply_type member = { 0 };
-		bool leaf, declared = walk_member(t, m->key, &member) == 2;
+		bool leaf, declared = typed_member(t, m->key, &member) == 2;
 		bool nothing = m->val.type == VAL_NULL || (m->val.type == VAL_OBJECT && !m->val.n);
 		struct field_set below = fields_of(f, member, m->val, STEP(at, path_field(m->key)), &leaf);
 		field_set_add(&f->sets, path_field(m->key), leaf || nothing || !declared, below);
@@ -187,10 +131,10 @@ static struct field_set fields_of_list(struct fields *f, struct apply_type t, co
 				       const struct step *at)
 {
 	struct apply_type item = t.schema->item(t);
-	struct walk_items items;
+	struct typed_items items;
 	uint32_t begin = field_set_begin(&f->sets);
 
-	walk_items(&f->walk, at, t, s, v, false, &items);
+	typed_items(&f->walk, at, t, s, v, false, &items);
 	for (uint32_t i = 0; i < items.n; i++) {
 		struct field_set below = FIELD_SET_EMPTY;
 		bool leaf;
@@ -203,22 +147,22 @@ static struct field_set fields_of_list(struct fields *f, struct apply_type t, co
 
 static struct field_set fields_of(struct fields *f, struct apply_type t, struct val v, const struct step *at, bool *ret_leaf)
 {
-	struct apply_shape s = shape_of(t);
+	struct apply_shape s = typed_type(t);
 
 	*ret_leaf = false;
-	if (walk_too_deep(&f->walk, at))
+	if (typed_too_deep(&f->walk, at))
 		return FIELD_SET_EMPTY;
-	switch (walk_shape_of(&s, v)) {
-	case WALK_MAP:
+	switch (typed_shape_of(&s, v)) {
+	case TYPED_MAP:
 		*ret_leaf = s.map_atomic;
 		return s.map_atomic ? FIELD_SET_EMPTY : fields_of_map(f, t, v, at);
-	case WALK_LIST:
+	case TYPED_LIST:
 		*ret_leaf = s.list_atomic;
 		return s.list_atomic ? FIELD_SET_EMPTY : fields_of_list(f, t, &s, v, at);
-	case WALK_SCALAR:
+	case TYPED_SCALAR:
 		*ret_leaf = true;
 		break;
-	case WALK_NOTHING:
+	case TYPED_NOTHING:
 		break;
 	}
 	return FIELD_SET_EMPTY;
@@ -230,7 +174,7 @@ int apply_fields(struct arena *a, struct apply_type t, struct val v, struct fiel
 	bool leaf;
 	struct field_set s = fields_of(&f, t, v, NULL, &leaf);
 	field_set_builder_done(&f.sets);
-	int r = walk_result(&f.walk, err);
+	int r = typed_result(&f.walk, err);
 	if (r == 0)
 		*ret = s;
 	return r;
@@ -251,7 +195,7 @@ static struct val remove_from_map(struct arena *a, struct apply_type t, struct v
 		if (node->member)
 			continue;
 		struct apply_type member = { 0 };
-		walk_member(t, m->key, &member);
+		typed_member(t, m->key, &member);
 		val_add_member(&b, m->key, apply_remove(a, member, m->val, field_node_set(node)));
 	}
 	return b.n ? val_end_object(&b) : VAL_NULL_VALUE;
@@ -259,12 +203,12 @@ static struct val remove_from_map(struct arena *a, struct apply_type t, struct v
 
 static struct val remove_from_list(struct arena *a, struct apply_type t, const struct apply_shape *shape, struct val v, struct field_set s)
 {
-	struct walk w = { .arena = a };
+	struct typed_walk w = { .arena = a };
 	struct val_builder b = val_builder(a);
 	struct apply_type item = t.schema->item(t);
-	struct walk_items items;
+	struct typed_items items;
 
-	walk_items(&w, NULL, t, shape, v, false, &items);
+	typed_items(&w, NULL, t, shape, v, false, &items);
 	for (uint32_t i = 0; i < items.n; i++) {
 		const struct field_node *node = field_set_find(s, &items.v[i].at);
 		if (!node)
@@ -277,16 +221,16 @@ static struct val remove_from_list(struct arena *a, struct apply_type t, const s
 
 struct val apply_remove(struct arena *a, struct apply_type t, struct val v, struct field_set s)
 {
-	struct apply_shape shape = shape_of(t);
+	struct apply_shape shape = typed_type(t);
 
-	switch (walk_shape_of(&shape, v)) {
-	case WALK_SCALAR:
+	switch (typed_shape_of(&shape, v)) {
+	case TYPED_SCALAR:
 		return v;
-	case WALK_MAP:
+	case TYPED_MAP:
 		return shape.map_atomic || v.type != VAL_OBJECT ? VAL_NULL_VALUE : remove_from_map(a, t, v, s);
-	case WALK_LIST:
+	case TYPED_LIST:
 		return shape.list_atomic || v.type != VAL_LIST ? VAL_NULL_VALUE : remove_from_list(a, t, &shape, v, s);
-	case WALK_NOTHING:
+	case TYPED_NOTHING:
 		break;
 	}
 	return VAL_NULL_VALUE;
@@ -299,7 +243,7 @@ static int type_below(struct apply_type t, const struct apply_shape *s, const st
 {
 	*ret = (struct apply_type){ 0 };
 	if (at->kind == PATH_FIELD)
-		return s->map ? walk_member(t, at->field, ret) : 0;
+		return s->map ? typed_member(t, at->field, ret) : 0;
 	if (!s->list)
 		return 0;
 	*ret = t.schema->item(t);
@@ -310,7 +254,7 @@ struct field_set apply_name_fields(struct arena *a, struct apply_type t, struct 
 {
 	if (!s.n)
 		return s;
-	struct apply_shape shape = shape_of(t);
+	struct apply_shape shape = typed_type(t);
 	struct field_node *nodes = ARENA_ARRAY(a, struct field_node, s.n);
 
 	for (uint32_t i = 0; i < s.n; i++) {
@@ -332,7 +276,7 @@ static struct field_set reconcile(struct arena *a, struct apply_type t, struct f
 /* What was owned piece by piece and is atomic now is owned as a whole. */
 static struct field_node reconcile_node(struct arena *a, struct apply_type t, const struct field_node *node)
 {
-	struct apply_shape s = shape_of(t);
+	struct apply_shape s = typed_type(t);
 	bool whole = node->member && !node->n;
 	bool atomic = s.map ? s.map_atomic : s.scalar ? false : s.list && s.list_atomic;
 
@@ -344,7 +288,7 @@ static struct field_node reconcile_node(struct arena *a, struct apply_type t, co
 
 static struct field_set reconcile(struct arena *a, struct apply_type t, struct field_set s)
 {
-	struct apply_shape shape = shape_of(t);
+	struct apply_shape shape = typed_type(t);
 	bool map = shape.map, list = !map && !shape.scalar && shape.list;
 	struct field_node *nodes = NULL;
 
@@ -355,7 +299,7 @@ static struct field_set reconcile(struct arena *a, struct apply_type t, struct f
 		/* Elements that do not belong into such a container get the type that all others there have. */
 		if (list)
 			below = t.schema->item(t);
-		else if (s.nodes[i].at.kind != PATH_FIELD || !walk_member(t, s.nodes[i].at.field, &below))
+		else if (s.nodes[i].at.kind != PATH_FIELD || !typed_member(t, s.nodes[i].at.field, &below))
 			continue;
 		struct field_node node = reconcile_node(a, below, &s.nodes[i]);
 		if (node.member == s.nodes[i].member && node.children == s.nodes[i].children && node.n == s.nodes[i].n)

@@ -5,16 +5,13 @@
  * that cannot fail only get trees that went through it. Errors are -ERR_INTERNAL with Kubernetes' text: ".spec.ports: duplicate
  * entries for key [port=80]", several of them as "errors:\n  .a: ...\n  .b: ...".
  *
- * Except where it says so, trees are complete: apply_complete has put in what typed trees leave out.
+ * Trees of built-in types are given as patch_document shows them: typed ones leave out what Go structs always have, and all of that can be owned.
  */
 #ifndef C8S_MACHINERY_APPLY_WALK_H
 #define C8S_MACHINERY_APPLY_WALK_H
 
 #include "machinery/apply_type.h"
 #include "machinery/field_set.h"
-
-/* The tree with every member that its JSON would have. Shares what is complete already. */
-int apply_complete(struct arena *a, struct apply_type t, struct val v, struct val *ret, struct err *err);
 
 /* Checks that the value fits the type. Without duplicates: also that no two items of an associative list have the same key. */
 int apply_validate(struct arena *a, struct apply_type t, struct val v, bool duplicates, struct err *err);
@@ -26,9 +23,8 @@ struct apply_comparison {
 	struct field_set removed, modified, added;
 };
 
-/* From one value to another. typed: both are typed trees, completed on the way; parts that they share are not even looked at. */
-int apply_compare(struct arena *a, struct apply_type t, struct val from, struct val to, bool typed, struct apply_comparison *ret,
-		  struct err *err);
+/* From one value to another. Parts that they share are not even looked at. */
+int apply_compare(struct arena *a, struct apply_type t, struct val from, struct val to, struct apply_comparison *ret, struct err *err);
 
 /*
  * base with everything that over has: leaves are replaced, maps and associative lists merged. Items come in the order of over where it

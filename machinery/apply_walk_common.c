@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
-#include "codec/go.h"
 #include "codec/json.h"
 #include "machinery/apply_walk_priv.h"
+#include "machinery/patch_priv.h"
 
 /* ---- errors ---- */
 
@@ -16,9 +16,9 @@ static void print_way(struct buf *b, const struct step *at)
 		path_element_print(b, &way[--n]->at);
 }
 
-void walk_error(struct walk *w, const struct step *at, str message)
+void typed_error(struct typed_walk *w, const struct step *at, str message)
 {
-	if (w->n_errors++ >= WALK_ERRORS_MAX)
+	if (w->n_errors++ >= TYPED_ERRORS_MAX)
 		return;
 	CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
 	print_way(&b, at);
@@ -28,16 +28,16 @@ void walk_error(struct walk *w, const struct step *at, str message)
 	w->errors[w->n_errors - 1] = arena_str(w->arena, buf_str(&b));
 }
 
-bool walk_too_deep(struct walk *w, const struct step *at)
+bool typed_too_deep(struct typed_walk *w, const struct step *at)
 {
 	if (!at || at->depth < VAL_RECURSION_MAX)
 		return false;
-	if (w->n_errors++ < WALK_ERRORS_MAX)
+	if (w->n_errors++ < TYPED_ERRORS_MAX)
 		w->errors[w->n_errors - 1] = STR("the object is nested too deeply");
 	return true;
 }
 
-int walk_result(const struct walk *w, struct err *err)
+int typed_result(const struct typed_walk *w, struct err *err)
 {
 	if (!w->n_errors)
 		return 0;
@@ -45,7 +45,7 @@ int walk_result(const struct walk *w, struct err *err)
 		return err_set(err, ERR_INTERNAL, STR_FMT, STR_ARG(w->errors[0]));
 	CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
 	buf_add(&b, STR("errors:"));
-	for (size_t i = 0; i < w->n_errors && i < WALK_ERRORS_MAX; i++) {
+	for (size_t i = 0; i < w->n_errors && i < TYPED_ERRORS_MAX; i++) {
 		buf_add(&b, STR("\n  "));
 		buf_add(&b, w->errors[i]);
 	}
@@ -54,55 +54,30 @@ int walk_result(const struct walk *w, struct err *err)
 
 /* ---- printing as Go does ---- */
 
-static void print_go_string(struct buf *b, str s, bool syntax)
+/* %#v of a decoded JSON value. */
+static void print_go_syntax(struct arena *a, struct buf *b, struct val v)
 {
-	if (syntax)
-		go_quote(b, s);
-	else
-		buf_add(b, s);
-}
-
-static void print_go_object(struct buf *b, struct val v, bool syntax)
-{
-	buf_add(b, syntax ? STR("map[string]interface {}{") : STR("map["));
-	for (uint32_t i = 0; i < v.n; i++) {
-		if (i)
-			buf_add(b, syntax ? STR(", ") : STR(" "));
-		print_go_string(b, atom_str(v.members[i].key), syntax);
-		buf_addc(b, ':');
-		walk_print_go(b, v.members[i].val, syntax);
-	}
-	buf_addc(b, syntax ? '}' : ']');
-}
-
-static void print_go_list(struct buf *b, struct val v, bool syntax)
-{
-	buf_add(b, syntax ? STR("[]interface {}{") : STR("["));
-	for (uint32_t i = 0; i < v.n; i++) {
-		if (i)
-			buf_add(b, syntax ? STR(", ") : STR(" "));
-		walk_print_go(b, v.items[i], syntax);
-	}
-	buf_addc(b, syntax ? '}' : ']');
-}
-
-void walk_print_go(struct buf *b, struct val v, bool syntax)
-{
-	char text[GO_FLOAT_MAX];
-
-	if (b->overflow) /* enough; also bounds the recursion by what fits into a message */
+	if (v.type != VAL_OBJECT && v.type != VAL_LIST) {
+		if (v.type == VAL_STRING)
+			buf_add_quoted(b, val_as_str(v));
+		else if (val_is_nil(v))
+			buf_add(b, STR("interface {}(nil)"));
+		else
+			patch_go_print(b, v);
 		return;
-	switch ((enum val_type)v.type) {
-	case VAL_NONE:
-	case VAL_NULL: buf_add(b, syntax ? STR("interface {}(nil)") : STR("<nil>")); break;
-	case VAL_BOOL: buf_add(b, v.b ? STR("true") : STR("false")); break;
-	case VAL_INT: buf_addf(b, "%lld", (long long)v.i); break;
-	case VAL_DOUBLE: buf_add(b, go_format_float(v.d, false, GO_FLOAT_G, text)); break;
-	case VAL_RAW:
-	case VAL_STRING: print_go_string(b, val_as_str(v), syntax); break;
-	case VAL_LIST: print_go_list(b, v, syntax); break;
-	case VAL_OBJECT: print_go_object(b, v, syntax); break;
 	}
+	v = patch_sorted(a, v);
+	buf_add(b, v.type == VAL_LIST ? STR("[]interface {}{") : STR("map[string]interface {}{"));
+	for (uint32_t i = 0; i < v.n && !b->overflow; i++) {
+		if (i)
+			buf_add(b, STR(", "));
+		if (v.type == VAL_OBJECT) {
+			buf_add_quoted(b, atom_str(v.members[i].key));
+			buf_addc(b, ':');
+		}
+		print_go_syntax(a, b, v.type == VAL_LIST ? v.items[i] : v.members[i].val);
+	}
+	buf_addc(b, '}');
 }
 
 static const char *go_type_name(struct val v)
@@ -126,33 +101,33 @@ static const char *go_type_name(struct val v)
 static bool is_scalar(struct val v) { return v.type >= VAL_BOOL && v.type <= VAL_STRING; }
 static bool is_map(struct val v) { return v.type == VAL_OBJECT || v.type == VAL_RAW; }
 
-static enum walk_shape first_shape(const struct apply_shape *s)
+static enum typed_shape first_shape(const struct apply_shape *s)
 {
-	return s->map ? WALK_MAP : s->scalar ? WALK_SCALAR : s->list ? WALK_LIST : WALK_NOTHING;
+	return s->map ? TYPED_MAP : s->scalar ? TYPED_SCALAR : s->list ? TYPED_LIST : TYPED_NOTHING;
 }
 
-enum walk_shape walk_shape_of(const struct apply_shape *s, struct val v)
+enum typed_shape typed_shape_of(const struct apply_shape *s, struct val v)
 {
 	if (s->scalar && is_scalar(v))
-		return WALK_SCALAR;
+		return TYPED_SCALAR;
 	if (s->list && v.type == VAL_LIST)
-		return WALK_LIST;
+		return TYPED_LIST;
 	if (s->map && is_map(v))
-		return WALK_MAP;
+		return TYPED_MAP;
 	return first_shape(s);
 }
 
-bool walk_same_shape(const struct apply_shape *s, struct val x, struct val y)
+bool typed_same_shape(const struct apply_shape *s, struct val x, struct val y)
 {
 	if ((s->scalar != APPLY_NO_SCALAR) + s->list + s->map <= 1)
 		return true;
 	/* With several to choose from, a value that fits none (a null) has not chosen: it differs from one that has. */
 	bool x_fits = (s->scalar && is_scalar(x)) || (s->list && x.type == VAL_LIST) || (s->map && is_map(x));
 	bool y_fits = (s->scalar && is_scalar(y)) || (s->list && y.type == VAL_LIST) || (s->map && is_map(y));
-	return x_fits == y_fits && walk_shape_of(s, x) == walk_shape_of(s, y);
+	return x_fits == y_fits && typed_shape_of(s, x) == typed_shape_of(s, y);
 }
 
-bool walk_scalar_fits(struct walk *w, const struct step *at, enum apply_scalar scalar, struct val v, const char *prefix)
+bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_scalar scalar, struct val v, const char *prefix)
 {
 	bool number = v.type == VAL_INT || v.type == VAL_DOUBLE;
 
@@ -167,60 +142,35 @@ bool walk_scalar_fits(struct walk *w, const struct step *at, enum apply_scalar s
 		break;
 	case APPLY_STRING:
 		buf_add(&b, STR("expected string, got &value.valueUnstructured{Value:"));
-		walk_print_go(&b, v, true);
+		print_go_syntax(w->arena, &b, v);
 		buf_addc(&b, '}');
 		break;
 	default:
 		buf_add(&b, scalar == APPLY_BOOLEAN ? STR("expected boolean, got &{") : STR("expected any scalar, got &{"));
-		walk_print_go(&b, v, false);
+		patch_go_print(&b, v);
 		buf_addc(&b, '}');
 	}
-	walk_error(w, at, buf_str(&b));
+	typed_error(w, at, buf_str(&b));
 	return false;
 }
 
-int walk_member(struct apply_type t, atom name, struct apply_type *ret) { return t.schema ? t.schema->member(t, name, ret) : 0; }
-
-struct val walk_members(struct walk *w, struct apply_type t, struct val v)
-{
-	if (!w->typed || v.type != VAL_OBJECT || !t.schema || !t.schema->always)
-		return v;
-	struct val_builder b = val_builder(w->arena);
-	struct member m;
-
-	for (unsigned i = 0; (i = t.schema->always(t, i, &m)) != 0;)
-		if (!val_exists(val_member(v, m.key)))
-			val_add_member(&b, m.key, m.val);
-	if (!b.n)
-		return v;
-	struct member *all = ARENA_ARRAY(w->arena, struct member, v.n + b.n);
-	if (v.n)
-		memcpy(all, v.members, v.n * sizeof(*all));
-	memcpy(all + v.n, b.room, b.n * sizeof(*all));
-	return (struct val){ .type = VAL_OBJECT, .n = v.n + b.n, .members = all };
-}
+int typed_member(struct apply_type t, atom name, struct apply_type *ret) { return t.schema ? t.schema->member(t, name, ret) : 0; }
 
 /* ---- items ---- */
 
-/* The value of a key field: given, always there, or the default of the schema; VAL_NONE if it has none. */
-static struct val key_value(struct walk *w, struct apply_type item, struct val v, atom key)
+/* The value of a key field: given, or the default of the schema; VAL_NONE if there is neither. */
+static struct val key_value(struct typed_walk *w, struct apply_type item, struct val v, atom key)
 {
 	struct val found = val_member(v, key);
-	struct member m;
-
 	if (val_exists(found) || !item.schema)
 		return found;
-	if (w->typed && item.schema->always)
-		for (unsigned i = 0; (i = item.schema->always(item, i, &m)) != 0;)
-			if (atom_eq(m.key, key))
-				return m.val;
 	str text = item.schema->default_json(item, key);
 	if (!text.n || json_decode(w->arena, text, &(struct json_decode_options){ 0 }, &found, NULL) < 0 || found.type == VAL_NULL)
 		return VAL_EMPTY;
 	return found;
 }
 
-static const char *keyed_element(struct walk *w, struct apply_type t, const atom *keys, struct val v, struct path_element *ret)
+static const char *keyed_element(struct typed_walk *w, struct apply_type t, const atom *keys, struct val v, struct path_element *ret)
 {
 	if (v.type == VAL_NULL)
 		return "associative list with keys may not have a null element";
@@ -249,7 +199,7 @@ static const char *keyed_element(struct walk *w, struct apply_type t, const atom
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			buf_addc(&b, ' ');
-		go_quote(&b, atom_str(keys[i]));
+		buf_add_quoted(&b, atom_str(keys[i]));
 	}
 	buf_add(&b, STR("] (and doesn't have default values for any key fields)"));
 	return arena_str(w->arena, buf_str(&b)).p;
@@ -271,19 +221,19 @@ static const char *set_element(const struct val *v, struct path_element *ret)
 
 static int item_cmp(const void *x, const void *y)
 {
-	const struct walk_item *a = *(struct walk_item *const *)x, *b = *(struct walk_item *const *)y;
+	const struct typed_item *a = *(struct typed_item *const *)x, *b = *(struct typed_item *const *)y;
 	int order = path_element_cmp(&a->at, &b->at);
 	return order ? order : a->index < b->index ? -1 : 1;
 }
 
-static void items_sort(struct arena *a, struct walk_items *items)
+static void items_sort(struct arena *a, struct typed_items *items)
 {
-	items->sorted = ARENA_ARRAY(a, struct walk_item *, items->n);
+	items->sorted = ARENA_ARRAY(a, struct typed_item *, items->n);
 	for (uint32_t i = 0; i < items->n; i++)
 		items->sorted[i] = &items->v[i];
 	if (items->n < 2)
 		return;
-	qsort(items->sorted, items->n, sizeof(struct walk_item *), item_cmp);
+	qsort(items->sorted, items->n, sizeof(struct typed_item *), item_cmp);
 	for (uint32_t i = 1; i < items->n; i++)
 		if (path_element_cmp(&items->sorted[i - 1]->at, &items->sorted[i]->at) == 0) {
 			items->sorted[i - 1]->more = true;
@@ -291,24 +241,24 @@ static void items_sort(struct arena *a, struct walk_items *items)
 		}
 }
 
-bool walk_items(struct walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s, struct val list, bool stop,
-		struct walk_items *ret)
+bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s, struct val list, bool stop,
+		struct typed_items *ret)
 {
 	bool all = true;
 
-	*ret = (struct walk_items){ .n = 0 };
+	*ret = (struct typed_items){ .n = 0 };
 	if (list.type != VAL_LIST || !list.n)
 		return true;
-	ret->v = ARENA_ARRAY(w->arena, struct walk_item, list.n);
+	ret->v = ARENA_ARRAY(w->arena, struct typed_item, list.n);
 	for (uint32_t i = 0; i < list.n; i++) {
-		struct walk_item item = { .val = list.items[i], .index = i };
+		struct typed_item item = { .val = list.items[i], .index = i };
 		const char *problem = s->keys ? keyed_element(w, t, s->keys, item.val, &item.at) : set_element(&list.items[i], &item.at);
 		if (!problem) {
 			ret->v[ret->n++] = item;
 			continue;
 		}
 		all = false;
-		walk_error(w, at, arena_printf(w->arena, "element %u: %s", i, problem));
+		typed_error(w, at, arena_printf(w->arena, "element %u: %s", i, problem));
 		if (stop)
 			break;
 	}
@@ -316,7 +266,7 @@ bool walk_items(struct walk *w, const struct step *at, struct apply_type t, cons
 	return all;
 }
 
-const struct walk_item *walk_items_find(const struct walk_items *items, const struct path_element *at)
+const struct typed_item *typed_items_find(const struct typed_items *items, const struct path_element *at)
 {
 	uint32_t low = 0, high = items->n;
 	while (low < high) {
@@ -327,29 +277,4 @@ const struct walk_item *walk_items_find(const struct walk_items *items, const st
 			high = middle;
 	}
 	return low < items->n && path_element_cmp(&items->sorted[low]->at, at) == 0 ? items->sorted[low] : NULL;
-}
-
-/* ---- members by name ---- */
-
-static int member_cmp(const void *x, const void *y)
-{
-	const struct member *a = *(const struct member *const *)x, *b = *(const struct member *const *)y;
-	int order = path_name_cmp(a->key, b->key);
-	return order ? order : a < b ? -1 : 1;
-}
-
-void walk_names(struct arena *a, struct val object, struct walk_names *ret)
-{
-	*ret = (struct walk_names){ .n = 0 };
-	if (object.type != VAL_OBJECT || !object.n)
-		return;
-	ret->v = ARENA_ARRAY(a, const struct member *, object.n);
-	for (uint32_t i = 0; i < object.n; i++)
-		ret->v[i] = &object.members[i];
-	qsort(ret->v, object.n, sizeof(*ret->v), member_cmp);
-	for (uint32_t i = 0; i < object.n; i++) {
-		if (ret->n && atom_eq(ret->v[ret->n - 1]->key, ret->v[i]->key))
-			ret->n--;
-		ret->v[ret->n++] = ret->v[i];
-	}
 }

@@ -84,12 +84,13 @@ int field_selector_parse(struct arena *a, str text, struct field_selector *ret, 
 		if (parts[i].n == 0)
 			continue;
 		if (!split_operator(parts[i], &terms[n]))
-			return err_set(err, ERR_BAD_REQUEST, "invalid selector: '" STR_FMT "'; can't understand '" STR_FMT "'", STR_ARG(text),
-				       STR_ARG(parts[i]));
+			return err_set(err, ERR_BAD_REQUEST, "invalid selector: '" STR_FMT "'; can't understand '" STR_FMT "'",
+				       STR_ARG(text), STR_ARG(parts[i]));
 		int r = unescape(a, terms[n].value, &terms[n].value, err);
 		if (r < 0)
 			return r;
-		n++;
+		if (terms[n].field.n || terms[n].value.n)
+			n++;
 	}
 	*ret = (struct field_selector){ n, terms };
 	return 0;
@@ -271,8 +272,8 @@ static int complain(enum complaint complaint, const struct type *kind, str field
 	case NOT_SUPPORTED_FOR_JOB:
 		return err_set(err, ERR_BAD_REQUEST, "field label " STR_FMT " not supported for Job", STR_ARG(buf_str(&quoted)));
 	case NOT_SUPPORTED_FOR_KIND:
-		return err_set(err, ERR_BAD_REQUEST, "field label not supported for " STR_FMT "/" STR_FMT ", Kind=" STR_FMT ": " STR_FMT,
-			       STR_ARG(kind->group), STR_ARG(kind->version), STR_ARG(kind->name), STR_ARG(field));
+		return err_set(err, ERR_BAD_REQUEST,
+			       "field label not supported for " STR_FMT "/" STR_FMT ", Kind=" STR_FMT ": " STR_FMT, STR_ARG(kind->group), STR_ARG(kind->version), STR_ARG(kind->name), STR_ARG(field));
 	case NOT_KNOWN:
 		return err_set(err, ERR_BAD_REQUEST,
 			       STR_FMT " is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",

@@ -383,21 +383,54 @@ struct field_set field_set_union(struct arena *a, struct field_set x, struct fie
 	return output_set(&o);
 }
 
+/*
+ * The first node from position `from` on that is not before at. Steps that double keep it cheap both when the next one is meant and when
+ * few elements are sought in many: sets of many managers are held against one big change.
+ */
+static uint32_t seek(struct field_set s, uint32_t from, const struct path_element *at)
+{
+	uint32_t step = 1, low = from;
+	while (low < s.n && path_element_cmp(&s.nodes[low].at, at) < 0) {
+		from = low + 1;
+		low += MIN(step, s.n - low);
+		step *= 2;
+	}
+	uint32_t high = low;
+	while (from < high) {
+		uint32_t middle = from + (high - from) / 2;
+		if (path_element_cmp(&s.nodes[middle].at, at) < 0)
+			from = middle + 1;
+		else
+			high = middle;
+	}
+	return from;
+}
+
+/* The node of y for node i of x, or NULL; *j goes along. */
+static const struct field_node *counterpart(struct field_set x, uint32_t i, struct field_set y, uint32_t *j)
+{
+	*j = seek(y, *j, &x.nodes[i].at);
+	return *j < y.n && path_element_cmp(&y.nodes[*j].at, &x.nodes[i].at) == 0 ? &y.nodes[*j] : NULL;
+}
+
+struct field_set field_set_union_all(struct arena *a, const struct field_set *sets, size_t n)
+{
+	if (n < 2)
+		return n ? sets[0] : FIELD_SET_EMPTY;
+	return field_set_union(a, field_set_union_all(a, sets, n / 2), field_set_union_all(a, sets + n / 2, n - n / 2));
+}
+
 struct field_set field_set_intersection(struct arena *a, struct field_set x, struct field_set y)
 {
 	if (x.nodes == y.nodes && x.n == y.n)
 		return x;
 	struct output o = { .arena = a, .same = x, .cap = x.n };
-	uint32_t i = 0, j = 0;
 
-	while (i < x.n && j < y.n) {
-		int order = path_element_cmp(&x.nodes[i].at, &y.nodes[j].at);
-		if (order == 0) {
-			struct field_set both = field_set_intersection(a, field_node_set(&x.nodes[i]), field_node_set(&y.nodes[j]));
-			output_change(&o, i, x.nodes[i].member && y.nodes[j].member, both);
-		}
-		i += order <= 0;
-		j += order >= 0;
+	for (uint32_t i = 0, j = 0; i < x.n; i++) {
+		const struct field_node *node = &x.nodes[i], *other = counterpart(x, i, y, &j);
+		if (other)
+			output_change(&o, i, node->member && other->member,
+				      field_set_intersection(a, field_node_set(node), field_node_set(other)));
 	}
 	return output_set(&o);
 }
@@ -407,22 +440,17 @@ static struct field_set difference(struct arena *a, struct field_set x, struct f
 	if (!x.n || !y.n)
 		return x;
 	struct output o = { .arena = a, .same = x, .cap = x.n };
-	uint32_t i = 0, j = 0;
 
-	while (i < x.n) {
-		int order = j == y.n ? -1 : path_element_cmp(&x.nodes[i].at, &y.nodes[j].at);
-		if (order < 0) {
-			output_keep(&o, i++);
-		} else if (order > 0) {
-			j++;
-		} else {
-			struct field_set rest = FIELD_SET_EMPTY;
-			if (!recursive || !y.nodes[j].member)
-				rest = difference(a, field_node_set(&x.nodes[i]), field_node_set(&y.nodes[j]), recursive);
-			output_change(&o, i, x.nodes[i].member && !y.nodes[j].member, rest);
-			i++;
-			j++;
+	for (uint32_t i = 0, j = 0; i < x.n; i++) {
+		const struct field_node *node = &x.nodes[i], *other = counterpart(x, i, y, &j);
+		if (!other) {
+			output_keep(&o, i);
+			continue;
 		}
+		struct field_set rest = FIELD_SET_EMPTY;
+		if (!recursive || !other->member)
+			rest = difference(a, field_node_set(node), field_node_set(other), recursive);
+		output_change(&o, i, node->member && !other->member, rest);
 	}
 	return output_set(&o);
 }

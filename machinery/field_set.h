@@ -117,6 +117,8 @@ void field_set_each(struct field_set s, void (*visit)(const struct path_element 
 /* ---- operations ---- */
 
 struct field_set field_set_union(struct arena *a, struct field_set x, struct field_set y);
+/* Of any number, each node copied a logarithmic number of times. */
+struct field_set field_set_union_all(struct arena *a, const struct field_set *sets, size_t n);
 struct field_set field_set_intersection(struct arena *a, struct field_set x, struct field_set y);
 /* The paths of x that are not in y; removing a path does not remove those below it. */
 struct field_set field_set_difference(struct arena *a, struct field_set x, struct field_set y);

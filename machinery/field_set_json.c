@@ -423,7 +423,7 @@ static void print_value(struct buf *b, struct val v)
 	case VAL_BOOL: buf_add(b, v.b ? STR("true") : STR("false")); break;
 	case VAL_INT: buf_addf(b, "%lld", (long long)v.i); break;
 	case VAL_DOUBLE: buf_add(b, go_format_float(v.d, false, GO_FLOAT_G, text)); break;
-	case VAL_STRING: go_quote(b, val_as_str(v)); break;
+	case VAL_STRING: buf_add_quoted(b, val_as_str(v)); break;
 	case VAL_RAW: buf_add(b, val_as_str(v)); break;
 	case VAL_LIST:
 		buf_addc(b, '[');

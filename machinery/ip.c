@@ -15,7 +15,7 @@ static int digit_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The number at the start of s, of any length but not above max. Returns how many digits it has, 0 if there is none or it is too big. */
+/* The number at the start of s, of any length but not above max. Returns how many digits it has, 0 if it is none or too big. */
 static size_t scan_number(str s, int base, unsigned max, unsigned *ret)
 {
 	size_t n = 0;
@@ -52,7 +52,7 @@ static bool parse_v4(str s, uint8_t out[4], unsigned *liberties)
 	return s.n == 0;
 }
 
-/* Groups with ':' between them, the last perhaps as IPv4, into at most max bytes. Returns their number of bytes, or -1; no groups are 0. */
+/* Groups with ':' between them, the last perhaps as IPv4, into at most max bytes. Returns how many bytes they are, or -1. */
 static ptrdiff_t parse_groups(str s, uint8_t *out, size_t max, bool may_end_in_v4, unsigned *liberties)
 {
 	size_t used = 0;

@@ -1,8 +1,9 @@
 /*
  * A node in disguise is a val of the private type VAL_NODE whose pointer is the node.
  *
- * Objects are an array of members in the order of insertion; removed ones stay as VAL_NONE. From INDEX_MIN members on a hash
- * map finds them. Lists are a short array of chunks, so that an insertion moves a few kilobytes however long the list is.
+ * Objects are an array of members in the order of insertion; removed ones stay as VAL_NONE. From INDEX_MIN members on a
+ * hash map finds them. Lists are a short array of chunks, so that an insertion moves a few kilobytes however long the
+ * list is.
  */
 #include "machinery/json_patch_tree.h"
 
@@ -13,24 +14,31 @@ struct chunk {
 	struct val *items;
 };
 
-struct node {
-	struct node *next; /* in tree.nodes */
+struct patch_node {
+	struct patch_node *next; /* in patch_tree.nodes */
 	bool list;
-	uint32_t n;        /* members or chunks */
+	uint32_t n; /* members or chunks */
 	uint32_t cap;
 	struct member *members;
-	struct map index;  /* key -> place in members + 1; empty while there are few */
+	uint32_t live; /* members that are not removed */
+	struct map index; /* key -> place in members + 1; empty while there are few */
 	struct chunk *chunks;
 };
 
-static struct val val_of_node(struct node *n) { return (struct val){ .type = VAL_NODE, .s = (const char *)n }; }
-static struct node *node_of(struct val v) { return v.type == VAL_NODE ? (struct node *)(uintptr_t)v.s : NULL; }
-
-void tree_init(struct tree *t, struct arena *a, struct val doc) { *t = (struct tree){ .arena = a, .root = doc }; }
-
-void tree_done(struct tree *t)
+static struct val val_of_node(struct patch_node *n) { return (struct val){ .type = VAL_NODE, .s = (const char *)n }; }
+static struct patch_node *node_of(struct val v)
 {
-	for (struct node *n = t->nodes; n; n = n->next)
+	return v.type == VAL_NODE ? (struct patch_node *)(uintptr_t)v.s : NULL;
+}
+
+void patch_tree_init(struct patch_tree *t, struct arena *a, struct val doc)
+{
+	*t = (struct patch_tree){ .arena = a, .root = doc };
+}
+
+void patch_tree_done(struct patch_tree *t)
+{
+	for (struct patch_node *n = t->nodes; n; n = n->next)
 		map_done(&n->index);
 }
 
@@ -48,7 +56,7 @@ static void *grow(struct arena *a, void *old, uint32_t n, uint32_t *cap, size_t 
 
 /* ---- objects ---- */
 
-static void index_add(struct node *n, uint32_t at)
+static void index_add(struct patch_node *n, uint32_t at)
 {
 	if (n->n < INDEX_MIN)
 		return;
@@ -56,7 +64,7 @@ static void index_add(struct node *n, uint32_t at)
 		map_put(&n->index, atom_str(n->members[i].key), (void *)(uintptr_t)(i + 1));
 }
 
-static struct member *member_find(struct node *n, str key)
+static struct member *member_find(struct patch_node *n, str key)
 {
 	if (map_len(&n->index)) {
 		uintptr_t at = (uintptr_t)map_get(&n->index, key);
@@ -68,13 +76,13 @@ static struct member *member_find(struct node *n, str key)
 	return NULL;
 }
 
-struct val *node_member(struct node *n, str key)
+struct val *patch_node_member(struct patch_node *n, str key)
 {
 	struct member *m = member_find(n, key);
 	return m && val_exists(m->val) ? &m->val : NULL;
 }
 
-void node_put(struct tree *t, struct node *n, str key, struct val v)
+void patch_node_put(struct patch_tree *t, struct patch_node *n, str key, struct val v)
 {
 	struct member *m = member_find(n, key);
 
@@ -82,28 +90,31 @@ void node_put(struct tree *t, struct node *n, str key, struct val v)
 		n->members = grow(t->arena, n->members, n->n, &n->cap, sizeof(*m));
 		m = &n->members[n->n++];
 		m->key = atom_make(t->arena, key);
+		m->val = VAL_EMPTY;
 		index_add(n, n->n - 1);
 	}
+	n->live += !val_exists(m->val);
 	m->val = v;
 }
 
-bool node_remove(struct node *n, str key)
+bool patch_node_remove(struct patch_node *n, str key)
 {
-	struct val *place = node_member(n, key);
+	struct val *place = patch_node_member(n, key);
 	if (!place)
 		return false;
 	*place = VAL_EMPTY;
+	n->live--;
 	return true;
 }
 
-static void open_object(struct tree *t, struct node *n, struct val object)
+static void open_object(struct patch_tree *t, struct patch_node *n, struct val object)
 {
 	object = patch_sorted(t->arena, object);
 	n->cap = object.n + 4;
 	n->members = ARENA_ARRAY(t->arena, struct member, n->cap);
 	if (object.n)
 		memcpy(n->members, object.members, object.n * sizeof(*n->members));
-	n->n = object.n;
+	n->n = n->live = object.n;
 	index_add(n, 0);
 }
 
@@ -117,7 +128,7 @@ static struct chunk chunk_of(struct arena *a, const struct val *items, uint32_t 
 	return c;
 }
 
-static void open_list(struct tree *t, struct node *n, struct val list)
+static void open_list(struct patch_tree *t, struct patch_node *n, struct val list)
 {
 	enum { FILL = CHUNK_MAX * 3 / 4 };
 	uint32_t left = list.n;
@@ -128,12 +139,13 @@ static void open_list(struct tree *t, struct node *n, struct val list)
 	n->chunks = ARENA_ARRAY(t->arena, struct chunk, n->cap);
 	for (uint32_t i = 0; i < n->n; i++) {
 		uint32_t take = MIN(left, (uint32_t)FILL);
-		n->chunks[i] = chunk_of(t->arena, list.items ? list.items + (size_t)i * FILL : NULL, take, MIN(take + 4, (uint32_t)CHUNK_MAX));
+		n->chunks[i] = chunk_of(t->arena, list.items ? list.items + (size_t)i * FILL : NULL, take,
+					MIN(take + 4, (uint32_t)CHUNK_MAX));
 		left -= take;
 	}
 }
 
-uint32_t node_len(const struct node *n)
+uint32_t patch_node_len(const struct patch_node *n)
 {
 	uint32_t len = 0;
 	for (uint32_t i = 0; i < n->n; i++)
@@ -141,8 +153,8 @@ uint32_t node_len(const struct node *n)
 	return len;
 }
 
-/* The chunk that holds item *i, which becomes the place in that chunk; the place after the last item is in the last chunk. */
-static uint32_t chunk_at(const struct node *n, uint32_t *i)
+/* The chunk of item *i, which becomes the place in that chunk; the place after the last item is in the last chunk. */
+static uint32_t chunk_at(const struct patch_node *n, uint32_t *i)
 {
 	uint32_t c = 0;
 	while (c + 1 < n->n && *i >= n->chunks[c].n)
@@ -150,14 +162,14 @@ static uint32_t chunk_at(const struct node *n, uint32_t *i)
 	return c;
 }
 
-struct val *node_item(struct node *n, uint32_t i)
+struct val *patch_node_item(struct patch_node *n, uint32_t i)
 {
 	uint32_t c = chunk_at(n, &i);
 	return &n->chunks[c].items[i];
 }
 
 /* Makes two chunks of the full one. */
-static void chunk_split(struct tree *t, struct node *n, uint32_t c)
+static void chunk_split(struct patch_tree *t, struct patch_node *n, uint32_t c)
 {
 	enum { HALF = CHUNK_MAX / 2 };
 
@@ -168,7 +180,7 @@ static void chunk_split(struct tree *t, struct node *n, uint32_t c)
 	n->chunks[c].n = HALF;
 }
 
-void node_insert(struct tree *t, struct node *n, uint32_t i, struct val v)
+void patch_node_insert(struct patch_tree *t, struct patch_node *n, uint32_t i, struct val v)
 {
 	uint32_t c = chunk_at(n, &i);
 	struct chunk *k = &n->chunks[c];
@@ -185,7 +197,7 @@ void node_insert(struct tree *t, struct node *n, uint32_t i, struct val v)
 	k->n++;
 }
 
-void node_drop(struct node *n, uint32_t i)
+void patch_node_drop(struct patch_node *n, uint32_t i)
 {
 	uint32_t c = chunk_at(n, &i);
 	struct chunk *k = &n->chunks[c];
@@ -200,19 +212,20 @@ void node_drop(struct node *n, uint32_t i)
 
 /* ---- places ---- */
 
-bool node_is_list(const struct node *n) { return n->list; }
+bool patch_node_is_list(const struct patch_node *n) { return n->list; }
 
-struct node *tree_open(struct tree *t, struct val *place)
+struct patch_node *patch_tree_open(struct patch_tree *t, struct val *place)
 {
-	struct node *n = node_of(*place);
+	struct patch_node *n = node_of(*place);
 
 	if (n)
 		return n;
-	if (place->type == VAL_RAW && json_decode(t->arena, val_as_str(*place), &(struct json_decode_options){ .sort_keys = true }, place, NULL) < 0)
+	if (place->type == VAL_RAW && json_decode(t->arena, val_as_str(*place),
+						  &(struct json_decode_options){ .sort_keys = true }, place, NULL) < 0)
 		return NULL;
 	if (place->type != VAL_OBJECT && place->type != VAL_LIST)
 		return NULL;
-	n = ARENA_NEW(t->arena, struct node);
+	n = ARENA_NEW(t->arena, struct patch_node);
 	map_init(&n->index);
 	if (place->type == VAL_OBJECT)
 		open_object(t, n, *place);
@@ -224,9 +237,9 @@ struct node *tree_open(struct tree *t, struct val *place)
 	return n;
 }
 
-static int node_value(struct tree *t, struct val v, unsigned depth, struct val *ret, struct err *err)
+static int node_value(struct patch_tree *t, struct val v, unsigned depth, struct val *ret, struct err *err)
 {
-	struct node *n = node_of(v);
+	struct patch_node *n = node_of(v);
 	struct val_builder b = val_builder(t->arena);
 	int r = 0;
 
@@ -252,26 +265,24 @@ static int node_value(struct tree *t, struct val v, unsigned depth, struct val *
 	return 0;
 }
 
-int tree_value(struct tree *t, struct val *place, struct val *ret, struct err *err)
+int patch_tree_value(struct patch_tree *t, struct val *place, struct val *ret, struct err *err)
 {
 	return node_value(t, *place, 0, ret, err);
 }
 
 /* ---- comparing ---- */
 
-static int node_equal(struct tree *t, struct val *place, struct val v, unsigned depth, bool *ret, struct err *err);
+static int node_equal(struct patch_tree *t, struct val *place, struct val v, unsigned depth, bool *ret, struct err *err);
 
-static int object_equal(struct tree *t, struct node *n, struct val v, unsigned depth, bool *ret, struct err *err)
+static int object_equal(struct patch_tree *t, struct patch_node *n, struct val v, unsigned depth, bool *ret,
+			struct err *err)
 {
-	uint32_t live = 0;
 	int r = 0;
 
 	v = patch_sorted(t->arena, v);
-	for (uint32_t i = 0; i < n->n; i++)
-		live += val_exists(n->members[i].val);
-	*ret = live == v.n;
+	*ret = n->live == v.n;
 	for (uint32_t i = 0; *ret && r >= 0 && i < v.n; i++) {
-		struct val *m = node_member(n, atom_str(v.members[i].key));
+		struct val *m = patch_node_member(n, atom_str(v.members[i].key));
 		*ret = m != NULL;
 		if (m)
 			r = node_equal(t, m, v.members[i].val, depth + 1, ret, err);
@@ -279,19 +290,20 @@ static int object_equal(struct tree *t, struct node *n, struct val v, unsigned d
 	return r;
 }
 
-static int list_equal(struct tree *t, struct node *n, struct val v, unsigned depth, bool *ret, struct err *err)
+static int list_equal(struct patch_tree *t, struct patch_node *n, struct val v, unsigned depth, bool *ret,
+		      struct err *err)
 {
 	uint32_t at = 0;
 	int r = 0;
 
-	*ret = node_len(n) == v.n;
+	*ret = patch_node_len(n) == v.n;
 	for (uint32_t c = 0; *ret && c < n->n; c++)
 		for (uint32_t i = 0; *ret && r >= 0 && i < n->chunks[c].n; i++)
 			r = node_equal(t, &n->chunks[c].items[i], v.items[at++], depth + 1, ret, err);
 	return r;
 }
 
-static int node_equal(struct tree *t, struct val *place, struct val v, unsigned depth, bool *ret, struct err *err)
+static int node_equal(struct patch_tree *t, struct val *place, struct val v, unsigned depth, bool *ret, struct err *err)
 {
 	int r = patch_depth(depth, err);
 
@@ -302,13 +314,13 @@ static int node_equal(struct tree *t, struct val *place, struct val v, unsigned 
 		*ret = place->type == v.type && val_equal(*place, v);
 		return 0;
 	}
-	struct node *n = tree_open(t, place);
+	struct patch_node *n = patch_tree_open(t, place);
 	if (!n || n->list != (v.type == VAL_LIST))
 		return 0;
 	return n->list ? list_equal(t, n, v, depth, ret, err) : object_equal(t, n, v, depth, ret, err);
 }
 
-int tree_equal(struct tree *t, struct val *place, struct val v, bool *ret, struct err *err)
+int patch_tree_equal(struct patch_tree *t, struct val *place, struct val v, bool *ret, struct err *err)
 {
 	return node_equal(t, place, v, 0, ret, err);
 }

@@ -326,7 +326,10 @@ static bool exists(struct run *run, struct val item, const struct nodes *list)
 static int refuse_to_filter(struct run *run, struct val v)
 {
 	CLEANUP(buf_done) struct buf shown = BUF_INIT(sizeof(run->err->msg));
-	jsonpath_add_plain(&shown, v);
+	if (val_exists(v))
+		jsonpath_add_plain(&shown, v);
+	else
+		buf_add(&shown, STR("<invalid reflect.Value>"));
 	return err_set(run->err, ERR_BAD_REQUEST, STR_FMT " is not array or slice and cannot be filtered", STR_ARG(buf_str(&shown)));
 }
 
@@ -413,8 +416,11 @@ static int run_range(struct run *run, size_t from, const struct values *over, bo
 
 static int run_from(struct run *run, size_t from, struct val value, bool silent)
 {
-	const struct values in = { .all = &value, .n = 1, .cap = 1 };
+	/* An action without steps gives its input: that must live as long as the result. */
+	struct val *copy = ARENA_ARRAY(run->arena, struct val, 1);
+	const struct values in = { .all = copy, .n = 1, .cap = 1 };
 
+	*copy = value;
 	for (size_t i = from; i < run->root->n; i++) {
 		struct values out = { 0 };
 		int r = walk(run, &in, &run->root->all[i], &out);
@@ -499,6 +505,14 @@ static void add_plain(struct buf *b, struct val v, unsigned depth)
 
 void jsonpath_add_plain(struct buf *b, struct val v) { add_plain(b, v, 0); }
 
+int jsonpath_print_value(struct buf *out, struct val v, struct err *err)
+{
+	if (v.type >= VAL_LIST)
+		return json_encode(out, v, &(struct json_encode_options){ 0 }, err);
+	add_scalar(out, v, STR("null"));
+	return 0;
+}
+
 static int print_list(struct buf *out, struct val list, bool as_json, struct err *err)
 {
 	int r;
@@ -509,12 +523,9 @@ static int print_list(struct buf *out, struct val list, bool as_json, struct err
 		return 0;
 	}
 	for (uint32_t i = 0; i < list.n; i++) {
-		struct val v = list.items[i];
 		if (i)
 			buf_addc(out, ' ');
-		if (v.type < VAL_LIST)
-			add_scalar(out, v, STR("null"));
-		else if ((r = json_encode(out, v, &(struct json_encode_options){ 0 }, err)) < 0)
+		if ((r = jsonpath_print_value(out, list.items[i], err)) < 0)
 			return r;
 	}
 	return 0;

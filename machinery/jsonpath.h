@@ -41,6 +41,9 @@ int jsonpath_find(const struct jsonpath *path, struct arena *a, struct val root,
 int jsonpath_print(const struct jsonpath *path, struct arena *a, struct val root, const struct jsonpath_options *opt, struct buf *out,
 		   struct err *err);
 
+/* One value as jsonpath_print shows it. */
+int jsonpath_print_value(struct buf *out, struct val v, struct err *err);
+
 /*
  * What -o custom-columns and --sort-by accept, as a template: x.y, .x.y, {x.y} and {.x.y} all become {.x.y}. The empty text
  * stays empty.

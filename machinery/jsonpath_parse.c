@@ -104,7 +104,7 @@ static size_t scan_bound(str s)
 	return n;
 }
 
-/* Cuts start:end:step into its numbers, and says which were given, be it as nothing behind a colon. False if that is not what it is. */
+/* Cuts start:end:step into its numbers, and says which were given, be it as nothing behind a colon. False if it is no such thing. */
 static bool split_slice(str text, str numbers[3], bool given[3])
 {
 	for (size_t i = 0; i < 3; i++) {
@@ -342,7 +342,7 @@ static bool scan_digits(str s, size_t n, unsigned base, uint32_t *ret)
 	return true;
 }
 
-/* One escape of Go's strings; s stands behind the backslash. Writes at most 4 bytes; returns how much of s it used, 0 if it is wrong. */
+/* One escape of Go's strings; s stands behind the backslash. Writes up to 4 bytes and returns how much of s it used, 0 if wrong. */
 static size_t unescape(str s, char quote, char *out, size_t *n)
 {
 	static const char letters[] = "abfnrtv\\", meanings[] = "\a\b\f\n\r\t\v\\";

@@ -1,6 +1,6 @@
 /*
- * JSON merge patch as the library that Kubernetes uses applies it. It goes beyond RFC 7386 in one point: nulls are also dropped
- * inside lists, unless the list takes the place of an object.
+ * JSON merge patch as the library that Kubernetes uses applies it. It goes beyond RFC 7386 in one point: nulls are also
+ * dropped inside lists, unless the list takes the place of an object.
  */
 #include "machinery/patch_priv.h"
 
@@ -8,7 +8,8 @@ int merge_patch_check(struct val patch, struct err *err)
 {
 	if (val_is_nil(patch) || patch.type == VAL_OBJECT)
 		return 0;
-	return err_set(err, ERR_BAD_REQUEST, "error decoding patch: json: cannot unmarshal %s into Go value of type map[string]interface {}",
+	return err_set(err, ERR_BAD_REQUEST,
+		       "error decoding patch: json: cannot unmarshal %s into Go value of type map[string]interface {}",
 		       patch_json_type(patch));
 }
 
@@ -38,7 +39,7 @@ static int prune(struct arena *a, struct val v, unsigned depth, struct val *ret,
 
 static int merge(struct arena *a, struct val doc, struct val patch, unsigned depth, struct val *ret, struct err *err)
 {
-	struct pairs ps = pairs_join(a, doc, patch);
+	struct pairs ps = patch_pairs_join(a, doc, patch);
 	int r = patch_depth(depth, err);
 
 	for (uint32_t i = 0; r >= 0 && i < ps.n; i++) {
@@ -54,7 +55,7 @@ static int merge(struct arena *a, struct val doc, struct val patch, unsigned dep
 		else
 			r = merge(a, p->left, p->right, depth + 1, &p->left, err);
 	}
-	*ret = pairs_left(a, ps);
+	*ret = patch_pairs_left(a, ps);
 	return r;
 }
 
@@ -69,9 +70,10 @@ int merge_patch_apply(struct arena *a, struct val doc, struct val patch, struct 
 	return prune(a, patch, 0, ret, err);
 }
 
-static int create(struct arena *a, struct val original, struct val modified, unsigned depth, struct val *ret, struct err *err)
+static int create(struct arena *a, struct val original, struct val modified, unsigned depth, struct val *ret,
+		  struct err *err)
 {
-	struct pairs ps = pairs_join(a, original, modified);
+	struct pairs ps = patch_pairs_join(a, original, modified);
 	struct val_builder b = val_builder(a);
 	int r = patch_depth(depth, err);
 
@@ -94,8 +96,9 @@ static int create(struct arena *a, struct val original, struct val modified, uns
 
 int merge_patch_create(struct arena *a, struct val original, struct val modified, struct val *ret, struct err *err)
 {
-	if ((original.type != VAL_OBJECT && val_exists(original)) || (modified.type != VAL_OBJECT && val_exists(modified)))
-		return err_set(err, ERR_BAD_REQUEST, "Invalid JSON Document");
-	int r = create(a, original, modified, 0, ret, err);
+	int r = patch_objects(original, modified, VAL_EMPTY, err);
+	if (r < 0)
+		return r;
+	r = create(a, original, modified, 0, ret, err);
 	return r < 0 ? r : patch_sorted_deep(a, *ret, 0, ret, err);
 }

@@ -42,7 +42,7 @@ static bool is_word(str s, unsigned first, unsigned inside, unsigned last)
 	return s.n && has_class(s.p[0], first) && has_class(s.p[s.n - 1], last) && all_of(s, inside);
 }
 
-/* The alphabets of a DNS label. With open, more alphanumeric characters will follow: any inside character may stand at the end. */
+/* The alphabets of a DNS label. */
 struct label_rule {
 	unsigned first, inside, last;
 	bool underscore_before;
@@ -53,6 +53,7 @@ static const struct label_rule dns1123_caseless = { ALNUM, ALNUM | DASH, ALNUM, 
 static const struct label_rule dns1123_underscore = { LOWER_DIGIT, LOWER_DIGIT | DASH | UNDERSCORE, LOWER_DIGIT, true };
 static const struct label_rule dns1035 = { LOWER, LOWER_DIGIT | DASH, LOWER_DIGIT, false };
 
+/* With open, alphanumeric characters will follow: any inside character may stand at the end. */
 static bool is_label(str s, const struct label_rule *rule, bool open)
 {
 	if (rule->underscore_before && s.n && s.p[0] == '_')

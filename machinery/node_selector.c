@@ -20,10 +20,12 @@ static const str label_operator_names[] = {
 
 static const str field_operator_names[] = { STR_INIT("In"), STR_INIT("NotIn"), { NULL, 0 } };
 
-static void compile_label(struct field_errors *e, const struct field_path *at, struct val expression, struct requirement *all, size_t *n)
+/* Adds a requirement to the *n of all, or an error. */
+static void compile_label(struct field_errors *e, const struct field_path *at, struct val expression, struct requirement *all,
+			  size_t *n)
 {
 	struct val list = val_get(expression, values), name = val_get(expression, operator);
-	str *values = ARENA_ARRAY(e->arena, str, val_len(list));
+	str *values = val_exists(list) ? ARENA_ARRAY(e->arena, str, val_len(list)) : NULL;
 	size_t n_values = 0;
 
 	VAL_EACH(v, list)
@@ -46,7 +48,7 @@ static void compile_field(struct field_errors *e, const struct field_path *at, s
 	if (!in && !str_eq(name, STR("NotIn")))
 		field_not_supported(e, FIELD(at, "operator"), val_of_str(name), field_operator_names);
 	else if (val_len(values) != 1)
-		field_invalid(e, FIELD(at, "values"), val_len(values) ? values : VAL_NULL_VALUE, "must have one element");
+		field_invalid(e, FIELD(at, "values"), val_exists(values) ? values : VAL_NULL_VALUE, "must have one element");
 	*ret = (struct node_field){ arena_str(e->arena, val_str(expression, key)), arena_str(e->arena, val_as_str(val_at(values, 0))),
 				    !in };
 }

@@ -13,6 +13,16 @@ int patch_depth(unsigned depth, struct err *err)
 	return err_set(err, ERR_BAD_REQUEST, "exceeded max depth of %d", VAL_RECURSION_MAX);
 }
 
+int patch_objects(struct val x, struct val y, struct val z, struct err *err)
+{
+	const struct val all[] = { x, y, z };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (!val_is_nil(all[i]) && all[i].type != VAL_OBJECT)
+			return err_set(err, ERR_BAD_REQUEST, "invalid JSON document");
+	return 0;
+}
+
 /* ---- order ---- */
 
 int patch_key_cmp(atom x, atom y) { return x == y ? 0 : str_cmp(atom_str(x), atom_str(y)); }
@@ -80,11 +90,12 @@ int patch_sorted_deep(struct arena *a, struct val v, unsigned depth, struct val 
 
 /* ---- pairs ---- */
 
-struct pairs pairs_join(struct arena *a, struct val left, struct val right)
+struct pairs patch_pairs_join(struct arena *a, struct val left, struct val right)
 {
 	left = patch_sorted(a, left);
 	right = patch_sorted(a, right);
-	uint32_t i = 0, j = 0, nl = val_len(left), nr = val_len(right);
+	uint32_t i = 0, j = 0;
+	uint32_t nl = left.type == VAL_OBJECT ? left.n : 0, nr = right.type == VAL_OBJECT ? right.n : 0;
 	struct pairs ps = { .p = ARENA_ARRAY(a, struct pair, (size_t)nl + nr) };
 
 	while (i < nl || j < nr) {
@@ -100,7 +111,7 @@ struct pairs pairs_join(struct arena *a, struct val left, struct val right)
 	return ps;
 }
 
-struct pair *pairs_find(struct pairs ps, str key)
+struct pair *patch_pairs_find(struct pairs ps, str key)
 {
 	uint32_t low = 0, high = ps.n;
 
@@ -117,7 +128,7 @@ struct pair *pairs_find(struct pairs ps, str key)
 	return NULL;
 }
 
-struct val pairs_left(struct arena *a, struct pairs ps)
+struct val patch_pairs_left(struct arena *a, struct pairs ps)
 {
 	struct member *out = ARENA_ARRAY(a, struct member, ps.n);
 	uint32_t n = 0;
@@ -130,7 +141,8 @@ struct val pairs_left(struct arena *a, struct pairs ps)
 
 /* ---- documents ---- */
 
-static int document(struct arena *a, struct val v, const struct type *type, unsigned depth, struct val *ret, struct err *err);
+static int document(struct arena *a, struct val v, const struct type *type, unsigned depth, struct val *ret,
+		    struct err *err);
 
 /* What JSON writes for a member that is not in the tree; VAL_NONE when it writes nothing. */
 static int member_zero(struct arena *a, const struct field *f, unsigned depth, struct val *ret, struct err *err)
@@ -167,7 +179,8 @@ static int member_zero(struct arena *a, const struct field *f, unsigned depth, s
 }
 
 /* A list or map of messages, or one message. */
-static int document_field(struct arena *a, struct val v, const struct field *f, unsigned depth, struct val *ret, struct err *err)
+static int document_field(struct arena *a, struct val v, const struct field *f, unsigned depth, struct val *ret,
+			  struct err *err)
 {
 	int r = 0;
 
@@ -193,7 +206,8 @@ static int document_field(struct arena *a, struct val v, const struct field *f, 
 }
 
 /* The members of a typed tree stand in the order of the fields, so one walk over the fields finds them all. */
-static int document(struct arena *a, struct val v, const struct type *type, unsigned depth, struct val *ret, struct err *err)
+static int document(struct arena *a, struct val v, const struct type *type, unsigned depth, struct val *ret,
+		    struct err *err)
 {
 	struct val_builder b = val_builder(a);
 	uint32_t at = 0;
@@ -206,7 +220,8 @@ static int document(struct arena *a, struct val v, const struct type *type, unsi
 		const struct field *f = &type->fields[i];
 		struct val have = at < v.n && v.members[at].key == f->name ? v.members[at++].val : VAL_EMPTY;
 		struct val shown;
-		r = val_exists(have) ? document_field(a, have, f, depth, &shown, err) : member_zero(a, f, depth, &shown, err);
+		r = val_exists(have) ? document_field(a, have, f, depth, &shown, err)
+				     : member_zero(a, f, depth, &shown, err);
 		if (r >= 0)
 			val_add_member(&b, f->name, shown);
 	}

@@ -1,20 +1,22 @@
 /*
- * patch: the three kinds of patch that the API takes, how kubectl makes them, and kubectl apply's memory of what was applied.
+ * patch: the three kinds of patch that the API takes, how kubectl makes them, and kubectl apply's memory of what was
+ * applied.
  *
  * Everything here is pure: trees in, a tree in the arena out, which shares what did not change with its inputs. Nothing
- * suspends, nothing is kept. Recursion ends at VAL_RECURSION_MAX levels of a patch with -ERR_BAD_REQUEST; time is at worst
- * n log n in the length of lists and objects.
+ * suspends, nothing is kept. Recursion ends at VAL_RECURSION_MAX levels of a patch with -ERR_BAD_REQUEST; time is at
+ * worst n log n in the length of lists and objects.
  *
- * Documents. Patches work on what JSON shows: a member that is always written ("resources": {}) is there to be patched although a
- * typed tree leaves it out. So:
+ * Documents. Patches work on what JSON shows: a member that is always written ("resources": {}) is there to be patched
+ * although a typed tree leaves it out. So:
  *
  *	doc = patch_document(arena, pod, TYPE(core_v1, Pod))     typed -> free, as its JSON
  *	strategic_patch_apply(arena, doc, patch, TYPE(core_v1, Pod), &patched, err)
+ *	strategic_patch_convert(arena, patched, TYPE(core_v1, Pod), &patched, err)
  *	val_canonical(arena, patched, TYPE(core_v1, Pod), strict, &pod, err)
  *
- * Results are free trees: unknown members and nulls may be in them, and types are not checked; val_canonical (codec.h) does that.
- * Patches and free documents are decoded with json_decode_options.sort_keys, as Go's maps have neither order nor duplicates.
- * Objects that a patch went through come out with their members sorted by key, all others as they were.
+ * Results are free trees: unknown members and nulls may be in them, and types are not checked; val_canonical (codec.h)
+ * does that. Patches and free documents are decoded with json_decode_options.sort_keys, as Go's maps have neither order
+ * nor duplicates. Objects that a patch went through come out with their members sorted by key, all others as they were.
  *
  * Errors. The text in err is what the Kubernetes libraries say. What the API server makes of it depends on the code:
  *	-ERR_BAD_REQUEST  400 BadRequest with the text
@@ -43,14 +45,17 @@ str patch_go_text(struct arena *a, struct val v);
 
 enum {
 	JSON_PATCH_OPERATIONS_MAX = 10000,
-	JSON_PATCH_COPY_MAX = 3 * 1024 * 1024, /* the API server's limit on what "copy" operations add, in bytes of JSON */
+	/* The API server's limit on what "copy" operations add, in bytes of JSON. */
+	JSON_PATCH_COPY_MAX = 3 * 1024 * 1024,
 };
 
 /*
- * The shape of the patch, as the API server checks it before applying: a list of objects whose op, path and from are strings.
- * With fieldValidation Warn or Strict: members that are not known go to strict, and errors begin with "error decoding patch: ".
+ * The shape of the patch, as the API server checks it before applying: a list of objects whose op, path and from are
+ * strings. With fieldValidation Warn or Strict: members that are not known go to strict as "json patch unknown field
+ * ...", duplicates that json_decode put there get the same beginning, and errors begin with "error decoding patch: ".
  * With Ignore (strict is NULL) strings are not checked here but when the operation runs.
- * -ERR_BAD_REQUEST in Go's words, -ERR_TOO_LARGE for more than JSON_PATCH_OPERATIONS_MAX operations. null is an empty patch.
+ * -ERR_BAD_REQUEST in Go's words, -ERR_TOO_LARGE for more than JSON_PATCH_OPERATIONS_MAX operations. null is an empty
+ * patch.
  */
 int json_patch_check(struct val patch, struct strict_errors *strict, struct err *err);
 
@@ -61,14 +66,18 @@ int json_patch_check(struct val patch, struct strict_errors *strict, struct err 
  * - "test" knows 1 and 1.0 apart; a pointer need not begin with "/", what stands before the first one is ignored.
  * copy_max bounds the bytes of JSON that "copy" adds; 0: no bound.
  */
-int json_patch_apply(struct arena *a, struct val doc, struct val patch, size_t copy_max, struct val *ret, struct err *err);
+int json_patch_apply(struct arena *a, struct val doc, struct val patch, size_t copy_max, struct val *ret,
+		     struct err *err);
 
 /* ---- JSON merge patch, RFC 7386: application/merge-patch+json ---- */
 
-/* -ERR_BAD_REQUEST when the patch is neither an object nor null, in the API server's words (fieldValidation Warn or Strict). */
+/* fieldValidation Warn or Strict: -ERR_BAD_REQUEST when the patch is neither an object nor null. */
 int merge_patch_check(struct val patch, struct err *err);
 
-/* Nulls delete, also inside what is new; other lists and scalars replace. -ERR_BAD_REQUEST "Invalid JSON Patch" for scalars and null. */
+/*
+ * Nulls delete, also inside what is new; other lists and scalars replace. -ERR_BAD_REQUEST "Invalid JSON Patch" when the
+ * patch is a scalar or null.
+ */
 int merge_patch_apply(struct arena *a, struct val doc, struct val patch, struct val *ret, struct err *err);
 
 /* The patch that makes modified of original (two objects); an empty object when they are equal. */
@@ -77,12 +86,22 @@ int merge_patch_create(struct arena *a, struct val original, struct val modified
 /* ---- strategic merge patch: application/strategic-merge-patch+json ---- */
 
 /*
- * Merges by the schema: lists of objects by their merge key, sets of primitives by value, everything else as a JSON merge patch,
- * with the directives $patch (replace, delete), $retainKeys, $setElementOrder/<list> and $deleteFromPrimitiveList/<list>.
- * A patch of null is empty. Type NULL (custom resources): -ERR_BAD_REQUEST "strategic merge patch format is not supported".
+ * Merges by the schema: lists of objects by their merge key, sets of primitives by value, everything else as a JSON merge
+ * patch, with the directives $patch (replace, delete), $retainKeys, $setElementOrder/<list> and
+ * $deleteFromPrimitiveList/<list>. A patch of null is empty. Type NULL (custom resources): -ERR_BAD_REQUEST "strategic
+ * merge patch format is not supported".
  */
 int strategic_patch_apply(struct arena *a, struct val doc, struct val patch, const struct type *type, struct val *ret,
 			  struct err *err);
+
+/*
+ * The step between strategic_patch_apply and val_canonical: the API server does not decode the result of a strategic merge
+ * patch from JSON. Whole numbers such as 3.0 become integers, and those that are too large for their field are cut off.
+ * -ERR_BAD_REQUEST in the converter's words ("cannot restore slice from map", "unrecognized type: int32"), which the API
+ * server puts behind "patch: Invalid value: " and the patch as patch_go_text shows it. What it says nothing about, such as
+ * times and quantities, is left to val_canonical.
+ */
+int strategic_patch_convert(struct arena *a, struct val patched, const struct type *type, struct val *ret, struct err *err);
 
 /* What a created patch must not change; kubectl edit and apply ask for all. */
 enum patch_precondition {
@@ -93,9 +112,9 @@ enum patch_precondition {
 };
 
 /*
- * The patch that makes modified of original, with $setElementOrder for lists that changed, $retainKeys where the schema asks for
- * it; an empty object when they are equal. Members are sorted. -ERR_FORBIDDEN "precondition failed for: ..." when the patch
- * would change what preconditions (enum patch_precondition) protect.
+ * The patch that makes modified of original, with $setElementOrder for lists that changed, $retainKeys where the schema
+ * asks for it; an empty object when they are equal. Members are sorted. -ERR_FORBIDDEN "precondition failed for: ..."
+ * when the patch would change what preconditions (enum patch_precondition) protect.
  */
 int strategic_patch_create(struct arena *a, struct val original, struct val modified, const struct type *type,
 			   unsigned preconditions, struct val *ret, struct err *err);
@@ -103,15 +122,17 @@ int strategic_patch_create(struct arena *a, struct val original, struct val modi
 /* ---- three-way: kubectl apply ---- */
 
 /*
- * The patch for current: what modified adds and changes, and the deletion of what original (as last applied) had and modified has
- * not. Other people's changes stay. original may be VAL_EMPTY. Unless overwrite is set, -ERR_CONFLICT when somebody changed
- * something since original that the patch changes differently; the text shows both as YAML. Preconditions as above.
+ * The patch for current: what modified adds and changes, and the deletion of what original (as last applied) had and
+ * modified has not. Other people's changes stay. original may be VAL_EMPTY. Unless overwrite is set, -ERR_CONFLICT when
+ * somebody changed something since original that the patch changes differently; the text shows both as YAML.
+ * Preconditions as above.
  */
-int strategic_patch_three_way(struct arena *a, struct val original, struct val modified, struct val current, const struct type *type,
-			      bool overwrite, unsigned preconditions, struct val *ret, struct err *err);
+int strategic_patch_three_way(struct arena *a, struct val original, struct val modified, struct val current,
+			      const struct type *type, bool overwrite, unsigned preconditions, struct val *ret,
+			      struct err *err);
 /* The same as a JSON merge patch, for kinds without a schema. */
-int merge_patch_three_way(struct arena *a, struct val original, struct val modified, struct val current, unsigned preconditions,
-			  struct val *ret, struct err *err);
+int merge_patch_three_way(struct arena *a, struct val original, struct val modified, struct val current,
+			  unsigned preconditions, struct val *ret, struct err *err);
 
 /* ---- kubectl.kubernetes.io/last-applied-configuration ---- */
 

@@ -8,9 +8,12 @@
 /* -ERR_BAD_REQUEST when depth has passed VAL_RECURSION_MAX, else 0. */
 int patch_depth(unsigned depth, struct err *err);
 
+/* -ERR_BAD_REQUEST when one of them is neither an object nor nothing. */
+int patch_objects(struct val x, struct val y, struct val z, struct err *err);
+
 /* Text compared as Go compares strings. */
 int patch_key_cmp(atom x, atom y);
-/* The object with its members sorted by key, each once (the last one of a name counts); itself when it is so already. */
+/* The object with its members sorted by key, each once (the last one counts); itself when it is so already. */
 struct val patch_sorted(struct arena *a, struct val object);
 /* The same for a whole tree. */
 int patch_sorted_deep(struct arena *a, struct val v, unsigned depth, struct val *ret, struct err *err);
@@ -31,11 +34,12 @@ struct pairs {
 	uint32_t n;
 };
 
-struct pairs pairs_join(struct arena *a, struct val left, struct val right);
+/* What is no object counts as an empty one. */
+struct pairs patch_pairs_join(struct arena *a, struct val left, struct val right);
 /* The pair of that key, or NULL. */
-struct pair *pairs_find(struct pairs ps, str key);
+struct pair *patch_pairs_find(struct pairs ps, str key);
 /* The object of all left sides that exist. */
-struct val pairs_left(struct arena *a, struct pairs ps);
+struct val patch_pairs_left(struct arena *a, struct pairs ps);
 
 /* -ERR_FORBIDDEN when the patch touches what the preconditions protect. */
 int patch_preconditions(struct val patch, unsigned preconditions, struct err *err);

@@ -24,7 +24,7 @@ static struct val list_of(struct arena *a, const str *values, size_t n)
 	struct val_builder b = val_builder(a);
 	for (size_t i = 0; i < n; i++)
 		val_add_item(&b, val_of_str(values[i]));
-	return n ? val_end_list(&b) : VAL_NULL_VALUE;
+	return values ? val_end_list(&b) : VAL_NULL_VALUE;
 }
 
 static void check_values(struct field_errors *errors, const struct field_path *at, enum selector_op op, const str *values, size_t n,
@@ -214,10 +214,10 @@ struct selector selector_of_labels(struct arena *a, struct val map)
 	return selector_of_requirements(a, all, n);
 }
 
-/* The items of a list of strings as an array in the arena. */
+/* The items of a list of strings as an array in the arena; NULL if there are none. */
 static const str *strings_of(struct arena *a, struct val list)
 {
-	str *all = ARENA_ARRAY(a, str, val_len(list));
+	str *all = val_len(list) ? ARENA_ARRAY(a, str, val_len(list)) : NULL;
 	size_t n = 0;
 	VAL_EACH(item, list)
 		all[n++] = val_as_str(*item);

@@ -56,7 +56,7 @@ int selector_of_object(struct arena *a, struct val label_selector, struct select
 struct selector selector_of_labels(struct arena *a, struct val map);
 /*
  * One requirement, checked as the API does; what is wrong is added to errors with paths below at (NULL: none), and the result
- * is then false.
+ * is then false. Messages show values that are NULL as null, and an empty array as [].
  */
 bool selector_requirement(struct field_errors *errors, const struct field_path *at, str key, enum selector_op op, const str *values,
 			  size_t n, struct requirement *ret);

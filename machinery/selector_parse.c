@@ -207,7 +207,8 @@ static int parse_requirement(struct parser *p, struct requirement *ret)
 		return unexpected(p, ", expected: identifier");
 	str key = p->literal;
 	if (name_check_label_key(key, &complaints)) {
-		field_invalid(&p->errors, NULL, val_of_str(key), STR_FMT, STR_ARG(name_errors_join(p->errors.arena, &complaints, "; ")));
+		str detail = name_errors_join(p->errors.arena, &complaints, "; ");
+		field_invalid(&p->errors, NULL, val_of_str(key), STR_FMT, STR_ARG(detail));
 		return err_set(p->err, ERR_BAD_REQUEST, STR_FMT, STR_ARG(field_errors_plain(&p->errors)));
 	}
 	advance(p);

@@ -1,9 +1,9 @@
 /*
- * Making a strategic merge patch from two documents: what the second has more or different, null or a directive for what it
- * has less.
+ * Making a strategic merge patch from two documents: what the second has more or different, null or a directive for what
+ * it has less.
  *
- * Lists are compared in sorted order, of the keys' texts as Go prints them. Equal texts, which only lists with duplicate keys
- * have, stand in reverse order as Go's insertion sort leaves them.
+ * Lists are compared in sorted order, of the keys' texts as Go prints them. Equal texts, which only lists with duplicate
+ * keys have, stand in reverse order as Go's insertion sort leaves them.
  */
 #include <stdlib.h>
 
@@ -14,8 +14,8 @@ struct diff {
 	struct err *err;
 };
 
-static int diff_objects(const struct diff *d, struct val original, struct val modified, struct meta meta, struct diff_options opt,
-			unsigned depth, struct val *ret);
+static int diff_objects(const struct diff *d, struct val original, struct val modified, struct meta meta,
+			struct diff_options opt, unsigned depth, struct val *ret);
 
 /* ---- lists ---- */
 
@@ -33,21 +33,18 @@ static int texted_cmp(const void *x, const void *y)
 }
 
 /* The items sorted by the text of their key, or of themselves when merge_key is empty. */
-static int list_texted(const struct diff *d, struct val list, str merge_key, struct texted **ret)
+static struct texted *list_texted(const struct diff *d, struct val list, str merge_key)
 {
 	uint32_t n = val_len(list);
 	struct texted *t = ARENA_ARRAY(d->a, struct texted, n);
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct val item = list.items[i], key = merge_key.n ? val_find(item, merge_key) : item;
-		if (!val_exists(key))
-			return no_merge_key(item, merge_key, d->err);
 		str text = key.type == VAL_STRING ? val_as_str(key) : patch_go_text(d->a, key);
 		t[i] = (struct texted){ item, key, text, i };
 	}
 	qsort(t, n, sizeof(*t), texted_cmp);
-	*ret = t;
-	return 0;
+	return t;
 }
 
 static struct val delete_item(struct arena *a, str merge_key, struct val key)
@@ -60,30 +57,34 @@ static struct val delete_item(struct arena *a, str merge_key, struct val key)
 }
 
 /* One item that both have: its difference, with the merge key. */
-static int diff_item(const struct diff *d, const struct texted *original, const struct texted *modified, const struct patch_meta *pm,
-		     struct diff_options opt, unsigned depth, struct val_builder *changes)
+static int diff_item(const struct diff *d, const struct texted *original, const struct texted *modified,
+		     const struct patch_meta *pm, struct diff_options opt, unsigned depth, struct val_builder *changes)
 {
 	struct val patch;
 	int r = diff_objects(d, original->item, modified->item, pm->sub, opt, depth + 2, &patch);
 
 	if (r >= 0 && patch.n)
-		val_add_item(changes, patch_sorted(d->a, val_put(d->a, patch, atom_make(d->a, pm->merge_key), modified->key)));
+		val_add_item(changes,
+			     patch_sorted(d->a, val_put(d->a, patch, atom_make(d->a, pm->merge_key), modified->key)));
 	return r;
 }
 
 /* Walks both lists; pm with a merge key: of objects. */
-static int diff_items(const struct diff *d, struct val original, struct val modified, const struct patch_meta *pm, bool objects,
-		      struct diff_options opt, unsigned depth, struct val *ret_changes, struct val *ret_deletions)
+static int diff_items(const struct diff *d, struct val original, struct val modified, const struct patch_meta *pm,
+		      bool objects, struct diff_options opt, unsigned depth, struct val *ret_changes,
+		      struct val *ret_deletions)
 {
 	struct val_builder changes = val_builder(d->a), deletions = val_builder(d->a);
 	str merge_key = objects ? pm->merge_key : STR_NONE;
 	uint32_t i = 0, j = 0, ni = val_len(original), nj = val_len(modified);
-	struct texted *o, *m;
+	struct texted *o = list_texted(d, original, merge_key), *m = list_texted(d, modified, merge_key);
 	int r;
 
-	if ((r = list_texted(d, original, merge_key, &o)) < 0 || (r = list_texted(d, modified, merge_key, &m)) < 0)
-		return r;
 	while (i < ni || j < nj) {
+		if (i < ni && !val_exists(o[i].key))
+			return smp_no_merge_key(o[i].item, merge_key, d->err);
+		if (j < nj && !val_exists(m[j].key))
+			return smp_no_merge_key(m[j].item, merge_key, d->err);
 		int c = i == ni ? 1 : j == nj ? -1 : str_cmp(o[i].text, m[j].text);
 		if (c == 0 && objects && (r = diff_item(d, &o[i], &m[j], pm, opt, depth, &changes)) < 0)
 			return r;
@@ -108,7 +109,7 @@ static bool same_order(struct val original, struct val modified, str merge_key)
 {
 	bool same = original.n == modified.n;
 	for (uint32_t i = 0; same && i < original.n; i++)
-		same = scalar_same(val_find(original.items[i], merge_key), val_find(modified.items[i], merge_key));
+		same = smp_scalar_same(val_find(original.items[i], merge_key), val_find(modified.items[i], merge_key));
 	return same;
 }
 
@@ -118,10 +119,10 @@ static int diff_object_lists(const struct diff *d, struct val original, struct v
 	struct val changes, deletions;
 	int r = diff_items(d, original, modified, pm, true, opt, depth, &changes, &deletions);
 
-	if (r < 0 || (r = list_sort(d->a, changes, modified, pm->merge_key, true, &changes, d->err)) < 0)
+	if (r < 0 || (r = smp_list_sort(d->a, changes, modified, pm->merge_key, true, &changes, d->err)) < 0)
 		return r;
 	bool same = same_order(original, modified, pm->merge_key);
-	ret->items = list_concat(d->a, changes, deletions);
+	ret->items = smp_list_concat(d->a, changes, deletions);
 	bool any = ret->items.n > 0;
 	if (!opt.element_order || !((!opt.no_changes && (any || !same)) || (!opt.no_deletions && any)))
 		return 0;
@@ -135,26 +136,28 @@ static int diff_object_lists(const struct diff *d, struct val original, struct v
 	return 0;
 }
 
-/* Whether the list is the other one sorted: Kubernetes sorts the original in place before it compares it with the modified list. */
+/* Whether the list is the other one sorted: Kubernetes sorts the original in place before it compares it with the
+ * modified list. */
 static bool is_sorted_copy(const struct diff *d, struct val original, struct val modified)
 {
-	struct texted *t;
-	bool same = original.n == modified.n && list_texted(d, original, STR_NONE, &t) >= 0;
+	const struct texted *t = list_texted(d, original, STR_NONE);
+	bool same = original.n == modified.n;
 
 	for (uint32_t i = 0; same && i < modified.n; i++)
-		same = scalar_same(t[i].item, modified.items[i]);
+		same = smp_scalar_same(t[i].item, modified.items[i]);
 	return same;
 }
 
-static int diff_primitive_lists(const struct diff *d, struct val original, struct val modified, const struct patch_meta *pm,
-				struct diff_options opt, unsigned depth, struct list_diff *ret)
+static int diff_primitive_lists(const struct diff *d, struct val original, struct val modified,
+				const struct patch_meta *pm, struct diff_options opt, unsigned depth,
+				struct list_diff *ret)
 {
 	int r = diff_items(d, original, modified, pm, false, opt, depth, &ret->items, &ret->deletions);
 
 	if (r < 0)
 		return r;
-	ret->deletions = list_unique(d->a, ret->deletions);
-	if ((r = list_sort(d->a, ret->items, modified, pm->merge_key, false, &ret->items, d->err)) < 0)
+	ret->deletions = smp_list_unique(d->a, ret->deletions);
+	if ((r = smp_list_sort(d->a, ret->items, modified, pm->merge_key, false, &ret->items, d->err)) < 0)
 		return r;
 	bool deleted = !opt.no_deletions && ret->deletions.n;
 	if (opt.element_order && (deleted || (!opt.no_changes && !is_sorted_copy(d, original, modified))))
@@ -173,7 +176,7 @@ static int diff_merged_lists(const struct diff *d, struct val original, struct v
 			ret->items = modified;
 		return 0;
 	}
-	if ((r = list_type(original, modified, &type, d->err)) < 0)
+	if ((r = smp_list_type(original, modified, &type, d->err)) < 0)
 		return r;
 	opt.retain_keys = pm->retain_keys;
 	return type == VAL_OBJECT ? diff_object_lists(d, original, modified, pm, opt, depth, ret)
@@ -187,19 +190,20 @@ static void add_list(const struct diff *d, struct val_builder *b, str directive,
 	if (!val_len(list))
 		return;
 	if (directive.n)
-		key = atom_make(d->a, arena_printf(d->a, STR_FMT "/" STR_FMT, STR_ARG(directive), STR_ARG(atom_str(key))));
+		key = atom_make(d->a,
+				arena_printf(d->a, STR_FMT "/" STR_FMT, STR_ARG(directive), STR_ARG(atom_str(key))));
 	val_add_member(b, key, list);
 }
 
-static int diff_list_member(const struct diff *d, const struct pair *p, struct meta meta, struct diff_options opt, unsigned depth,
-			    struct val_builder *b)
+static int diff_list_member(const struct diff *d, const struct pair *p, struct meta meta, struct diff_options opt,
+			    unsigned depth, struct val_builder *b)
 {
 	struct list_diff ld = { 0 };
 	struct patch_meta pm;
 	int r;
 
 	/* Without a description of the field it does not matter as long as nothing changed. */
-	if ((r = meta_list(meta, atom_str(p->key), &pm, d->err)) < 0)
+	if ((r = smp_meta_list(meta, atom_str(p->key), &pm, d->err)) < 0)
 		return val_equal(p->left, p->right) ? 0 : r;
 	if (!pm.merge) {
 		if (!opt.no_changes && !val_equal(p->left, p->right))
@@ -214,14 +218,14 @@ static int diff_list_member(const struct diff *d, const struct pair *p, struct m
 	return 0;
 }
 
-static int diff_object_member(const struct diff *d, const struct pair *p, struct meta meta, struct diff_options opt, unsigned depth,
-			      struct val_builder *b)
+static int diff_object_member(const struct diff *d, const struct pair *p, struct meta meta, struct diff_options opt,
+			      unsigned depth, struct val_builder *b)
 {
 	struct patch_meta pm;
 	struct val sub;
 	int r;
 
-	if ((r = meta_object(meta, p->key, &pm, d->err)) < 0)
+	if ((r = smp_meta_object(meta, p->key, &pm, d->err)) < 0)
 		return val_equal(p->left, p->right) ? 0 : r;
 	if (pm.replace) {
 		if (!opt.no_changes)
@@ -235,8 +239,8 @@ static int diff_object_member(const struct diff *d, const struct pair *p, struct
 	return r;
 }
 
-static int diff_member(const struct diff *d, const struct pair *p, struct meta meta, struct diff_options opt, unsigned depth,
-		       struct val_builder *b)
+static int diff_member(const struct diff *d, const struct pair *p, struct meta meta, struct diff_options opt,
+		       unsigned depth, struct val_builder *b)
 {
 	if (val_exists(p->left) && str_eq(atom_str(p->key), PATCH_DIRECTIVE)) {
 		if (p->left.type != VAL_STRING || p->right.type != VAL_STRING)
@@ -254,10 +258,10 @@ static int diff_member(const struct diff *d, const struct pair *p, struct meta m
 	return 0;
 }
 
-static int diff_objects(const struct diff *d, struct val original, struct val modified, struct meta meta, struct diff_options opt,
-			unsigned depth, struct val *ret)
+static int diff_objects(const struct diff *d, struct val original, struct val modified, struct meta meta,
+			struct diff_options opt, unsigned depth, struct val *ret)
 {
-	struct pairs ps = pairs_join(d->a, original, modified);
+	struct pairs ps = patch_pairs_join(d->a, original, modified);
 	struct val_builder b = val_builder(d->a), retained = val_builder(d->a);
 	bool removed = false;
 	int r = patch_depth(depth, d->err);
@@ -280,22 +284,24 @@ static int diff_objects(const struct diff *d, struct val original, struct val mo
 	return r;
 }
 
-int strategic_diff(struct arena *a, struct val original, struct val modified, struct meta meta, struct diff_options opt, struct val *ret,
-		   struct err *err)
+int smp_diff(struct arena *a, struct val original, struct val modified, struct meta meta, struct diff_options opt,
+	     struct val *ret, struct err *err)
 {
 	struct diff d = { .a = a, .err = err };
 	return diff_objects(&d, original, modified, meta, opt, 0, ret);
 }
 
-int strategic_patch_create(struct arena *a, struct val original, struct val modified, const struct type *type, unsigned preconditions,
-			   struct val *ret, struct err *err)
+int strategic_patch_create(struct arena *a, struct val original, struct val modified, const struct type *type,
+			   unsigned preconditions, struct val *ret, struct err *err)
 {
 	int r;
 
 	if (!type)
 		return err_set(err, ERR_BAD_REQUEST, "strategic merge patch format is not supported");
 	struct val patch;
-	if ((r = strategic_diff(a, original, modified, meta_of(type), (struct diff_options){ .element_order = true }, &patch, err)) < 0 ||
+	if ((r = patch_objects(original, modified, VAL_EMPTY, err)) < 0 ||
+	    (r = smp_diff(a, original, modified, smp_meta_of(type), (struct diff_options){ .element_order = true },
+			  &patch, err)) < 0 ||
 	    (r = patch_preconditions(patch, preconditions, err)) < 0)
 		return r;
 	return patch_sorted_deep(a, patch, 0, ret, err);

@@ -1,15 +1,18 @@
 /*
- * Lists of strategic merge patch: which items are the same, and in which order they end up. Kubernetes searches lists item by
- * item; here a sorted copy of the keys is searched, so that long lists cost n log n. The results are the same, down to its two sorting
- * habits: an item that is not in the wanted order goes before its neighbour, and duplicates are replaced by the last item.
+ * Lists of strategic merge patch: which items are the same, and in which order they end up. Kubernetes searches lists
+ * item by item; here a sorted copy of the keys is searched, so that long lists cost n log n. The results are the same,
+ * down to its two sorting habits: an item that is not in the wanted order goes before its neighbour, and duplicates are
+ * replaced by the last item.
  */
 #include <stdlib.h>
 
 #include "machinery/strategic_priv.h"
 
 enum {
-	INSERTION_MAX = 20, /* up to here Go sorts by insertion, and what is not in the order lands as insertion puts it */
-	UNIQUE_MAX = 2048,  /* longer lists with duplicates keep each first one in its place, which costs less than Go's way */
+	/* Up to here Go sorts by insertion, and what is not in the order lands where insertion puts it. */
+	INSERTION_MAX = 20,
+	/* Longer lists with duplicates keep each first one in its place, which costs less than Go's way. */
+	UNIQUE_MAX = 2048,
 };
 
 /* ---- scalars ---- */
@@ -32,9 +35,9 @@ static int scalar_cmp(struct val x, struct val y)
 	return 0;
 }
 
-bool scalar_same(struct val x, struct val y) { return x.type < VAL_LIST && scalar_cmp(x, y) == 0; }
+bool smp_scalar_same(struct val x, struct val y) { return x.type < VAL_LIST && scalar_cmp(x, y) == 0; }
 
-const char *go_type(struct val v)
+const char *smp_go_type(struct val v)
 {
 	switch ((enum val_type)v.type) {
 	case VAL_BOOL: return "bool";
@@ -50,12 +53,12 @@ const char *go_type(struct val v)
 	return "%!s(<nil>)";
 }
 
-int bad_type(const char *expected, struct val got, struct err *err)
+int smp_bad_type(const char *expected, struct val got, struct err *err)
 {
-	return err_set(err, ERR_INTERNAL, "expected a %s, but received a %s", expected, go_type(got));
+	return err_set(err, ERR_INTERNAL, "expected a %s, but received a %s", expected, smp_go_type(got));
 }
 
-int no_merge_key(struct val object, str merge_key, struct err *err)
+int smp_no_merge_key(struct val object, str merge_key, struct err *err)
 {
 	CLEANUP(arena_done) struct arena scratch = ARENA_INIT;
 	return err_set(err, ERR_INTERNAL, "map: " STR_FMT " does not contain declared merge key: " STR_FMT,
@@ -77,7 +80,7 @@ static int position_cmp(const void *x, const void *y)
 /* What identifies an item. */
 static struct val item_key(struct val item, str merge_key) { return merge_key.n ? val_find(item, merge_key) : item; }
 
-struct positions positions_of(struct arena *a, struct val list, str merge_key)
+struct positions smp_positions_of(struct arena *a, struct val list, str merge_key)
 {
 	struct positions ps = { .at = ARENA_ARRAY(a, struct position, val_len(list)) };
 
@@ -90,7 +93,7 @@ struct positions positions_of(struct arena *a, struct val list, str merge_key)
 	return ps;
 }
 
-int64_t positions_find(struct positions ps, struct val scalar)
+int64_t smp_positions_find(struct positions ps, struct val scalar)
 {
 	uint32_t low = 0, high = ps.n;
 
@@ -106,9 +109,25 @@ int64_t positions_find(struct positions ps, struct val scalar)
 	return low < ps.n && scalar_cmp(ps.at[low].key, scalar) == 0 ? (int64_t)ps.at[low].at : -1;
 }
 
+int64_t smp_positions_last(struct positions ps, struct val scalar)
+{
+	uint32_t low = 0, high = ps.n;
+
+	if (!val_exists(scalar) || scalar.type >= VAL_LIST)
+		return -1;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		if (scalar_cmp(ps.at[mid].key, scalar) <= 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low > 0 && scalar_cmp(ps.at[low - 1].key, scalar) == 0 ? (int64_t)ps.at[low - 1].at : -1;
+}
+
 /* ---- whole lists ---- */
 
-struct val list_concat(struct arena *a, struct val x, struct val y)
+struct val smp_list_concat(struct arena *a, struct val x, struct val y)
 {
 	struct val_builder b = val_builder(a);
 	VAL_EACH(item, x)
@@ -118,7 +137,7 @@ struct val list_concat(struct arena *a, struct val x, struct val y)
 	return val_end_list(&b);
 }
 
-int list_type(struct val x, struct val y, uint8_t *ret, struct err *err)
+int smp_list_type(struct val x, struct val y, uint8_t *ret, struct err *err)
 {
 	CLEANUP(arena_done) struct arena scratch = ARENA_INIT;
 	uint32_t nx = val_len(x), n = nx + val_len(y);
@@ -135,7 +154,8 @@ int list_type(struct val x, struct val y, uint8_t *ret, struct err *err)
 	if (same && *ret != VAL_NULL)
 		return 0;
 	return err_set(err, ERR_INTERNAL, "list element types are not identical: [" STR_FMT " " STR_FMT "]",
-		       STR_ARG(patch_go_text(&scratch, nx ? x : empty)), STR_ARG(patch_go_text(&scratch, n > nx ? y : empty)));
+		       STR_ARG(patch_go_text(&scratch, nx ? x : empty)),
+		       STR_ARG(patch_go_text(&scratch, n > nx ? y : empty)));
 }
 
 /* Every item is an object with the merge key. */
@@ -143,17 +163,17 @@ static int check_keys(struct val list, str merge_key, struct err *err)
 {
 	VAL_EACH(item, list) {
 		if (item->type != VAL_OBJECT)
-			return bad_type("map[string]interface {}", *item, err);
+			return smp_bad_type("map[string]interface {}", *item, err);
 		if (!val_exists(val_find(*item, merge_key)))
-			return no_merge_key(*item, merge_key, err);
+			return smp_no_merge_key(*item, merge_key, err);
 	}
 	return 0;
 }
 
-int list_partition(struct arena *a, struct val list, struct val by, str merge_key, struct val *ret_in, struct val *ret_out,
-		   struct err *err)
+int smp_list_partition(struct arena *a, struct val list, struct val by, str merge_key, struct val *ret_in,
+		       struct val *ret_out, struct err *err)
 {
-	struct positions ps = positions_of(a, by, merge_key);
+	struct positions ps = smp_positions_of(a, by, merge_key);
 	struct val_builder in = val_builder(a), out = val_builder(a);
 	uint32_t objects = 0; /* at the beginning of by */
 	int r = merge_key.n ? check_keys(list, merge_key, err) : 0;
@@ -163,7 +183,7 @@ int list_partition(struct arena *a, struct val list, struct val by, str merge_ke
 	while (objects < val_len(by) && (by.items[objects].type == VAL_OBJECT || !merge_key.n))
 		objects++;
 	VAL_EACH(item, list) {
-		int64_t at = positions_find(ps, item_key(*item, merge_key));
+		int64_t at = smp_positions_find(ps, item_key(*item, merge_key));
 		if (objects < val_len(by) && (at < 0 || at > objects))
 			return err_set(err, ERR_INTERNAL, "value for key %u is not a map", objects);
 		val_add_item(at < 0 ? &out : &in, *item);
@@ -173,7 +193,7 @@ int list_partition(struct arena *a, struct val list, struct val by, str merge_ke
 	return 0;
 }
 
-bool is_delete(struct val item)
+bool smp_is_delete(struct val item)
 {
 	return item.type == VAL_OBJECT && str_eq(val_as_str(val_find(item, PATCH_DIRECTIVE)), STR("delete"));
 }
@@ -209,7 +229,8 @@ static void ranked_sort(struct ranked *r, uint32_t n)
 		}
 }
 
-int list_sort(struct arena *a, struct val list, struct val order, str merge_key, bool objects, struct val *ret, struct err *err)
+int smp_list_sort(struct arena *a, struct val list, struct val order, str merge_key, bool objects, struct val *ret,
+		  struct err *err)
 {
 	struct ranked *ranked = ARENA_ARRAY(a, struct ranked, val_len(list));
 	struct val_builder b = val_builder(a);
@@ -218,17 +239,17 @@ int list_sort(struct arena *a, struct val list, struct val order, str merge_key,
 
 	if (objects && ((r = check_keys(list, merge_key, err)) < 0 || (r = check_keys(order, merge_key, err)) < 0))
 		return r;
-	struct positions ps = positions_of(a, order, merge_key);
+	struct positions ps = smp_positions_of(a, order, merge_key);
 	VAL_EACH(item, list)
-		if (!objects || !is_delete(*item)) {
-			ranked[n] = (struct ranked){ *item, positions_find(ps, item_key(*item, merge_key)), n };
+		if (!objects || !smp_is_delete(*item)) {
+			ranked[n] = (struct ranked){ *item, smp_positions_find(ps, item_key(*item, merge_key)), n };
 			n++;
 		}
 	ranked_sort(ranked, n);
 	for (uint32_t i = 0; i < n; i++)
 		val_add_item(&b, ranked[i].item);
 	VAL_EACH(item, list)
-		if (objects && is_delete(*item))
+		if (objects && smp_is_delete(*item))
 			val_add_item(&b, *item);
 	*ret = val_end_list(&b);
 	return 0;
@@ -237,13 +258,13 @@ int list_sort(struct arena *a, struct val list, struct val order, str merge_key,
 /* An item of left goes before the first one of right that the server has after it. */
 static struct val interleave(struct arena *a, struct val left, struct val right, struct val server_order, str merge_key)
 {
-	struct positions ps = positions_of(a, server_order, merge_key);
+	struct positions ps = smp_positions_of(a, server_order, merge_key);
 	struct val_builder b = val_builder(a);
 	uint32_t i = 0, j = 0;
 
 	while (i < left.n && j < right.n) {
-		int64_t l = positions_find(ps, item_key(left.items[i], merge_key));
-		int64_t r = positions_find(ps, item_key(right.items[j], merge_key));
+		int64_t l = smp_positions_find(ps, item_key(left.items[i], merge_key));
+		int64_t r = smp_positions_find(ps, item_key(right.items[j], merge_key));
 		val_add_item(&b, l >= 0 && l < r ? left.items[i++] : right.items[j++]);
 	}
 	while (i < left.n)
@@ -253,13 +274,13 @@ static struct val interleave(struct arena *a, struct val left, struct val right,
 	return val_end_list(&b);
 }
 
-int list_order(struct arena *a, struct val patch, struct val server_only, struct val patch_order, struct val server_order,
-	       str merge_key, bool objects, struct val *ret, struct err *err)
+int smp_list_order(struct arena *a, struct val patch, struct val server_only, struct val patch_order,
+		   struct val server_order, str merge_key, bool objects, struct val *ret, struct err *err)
 {
 	int r;
 
-	if ((r = list_sort(a, patch, patch_order, merge_key, objects, &patch, err)) < 0 ||
-	    (r = list_sort(a, server_only, server_order, merge_key, objects, &server_only, err)) < 0)
+	if ((r = smp_list_sort(a, patch, patch_order, merge_key, objects, &patch, err)) < 0 ||
+	    (r = smp_list_sort(a, server_only, server_order, merge_key, objects, &server_only, err)) < 0)
 		return r;
 	*ret = interleave(a, server_only, patch, server_order, merge_key);
 	return 0;
@@ -270,16 +291,32 @@ static uint32_t unique_by_last(struct val *items, uint32_t n)
 {
 	for (uint32_t i = 0; i + 1 < n; i++)
 		for (uint32_t j = i + 1; j < n;)
-			if (scalar_same(items[i], items[j]))
+			if (smp_scalar_same(items[i], items[j]))
 				items[j] = items[--n];
 			else
 				j++;
 	return n;
 }
 
-struct val list_unique(struct arena *a, struct val list)
+bool smp_primitives_differ(struct arena *a, struct val left, struct val right)
 {
-	struct positions ps = positions_of(a, list, STR_NONE);
+	struct positions l = smp_positions_of(a, left, STR_NONE), r = smp_positions_of(a, right, STR_NONE);
+	uint32_t j = 0;
+
+	for (uint32_t i = 0; i < l.n; i++) {
+		if (i && scalar_cmp(l.at[i - 1].key, l.at[i].key) == 0)
+			continue;
+		while (j && j < r.n && scalar_cmp(r.at[j - 1].key, r.at[j].key) == 0)
+			j++;
+		if (j == r.n || scalar_cmp(l.at[i].key, r.at[j++].key) != 0)
+			return true;
+	}
+	return false;
+}
+
+struct val smp_list_unique(struct arena *a, struct val list)
+{
+	struct positions ps = smp_positions_of(a, list, STR_NONE);
 	bool unique = true;
 
 	for (uint32_t i = 1; unique && i < ps.n; i++)
@@ -294,7 +331,7 @@ struct val list_unique(struct arena *a, struct val list)
 	}
 	copy.n = 0;
 	for (uint32_t i = 0; i < list.n; i++)
-		if (positions_find(ps, list.items[i]) == i)
+		if (smp_positions_find(ps, list.items[i]) == i)
 			items[copy.n++] = list.items[i];
 	return copy;
 }

@@ -1,13 +1,13 @@
 /*
- * Kubernetes looks patch strategies up in Go's struct tags by reflection. The schema has the same facts; what reflection would
- * meet on the way (pointers, maps, opaque structs such as Time) is told here from a field's kind and shape, because users see it in
- * messages.
+ * Kubernetes looks patch strategies up in Go's struct tags by reflection. The schema has the same facts; what reflection
+ * would meet on the way (pointers, maps, opaque structs such as Time) is told here from a field's kind and shape, because
+ * users see it in messages.
  */
 #include "machinery/strategic_priv.h"
 
-struct meta meta_of(const struct type *type) { return (struct meta){ .type = type, .name = type->name }; }
+struct meta smp_meta_of(const struct type *type) { return (struct meta){ .type = type, .name = type->name }; }
 
-const char *meta_kind(struct meta m) { return m.pointer ? "ptr" : m.kind ? m.kind : "struct"; }
+const char *smp_meta_kind(struct meta m) { return m.pointer ? "ptr" : m.kind ? m.kind : "struct"; }
 
 /* The Go type of one value of the field: of its elements when it is a list or map. */
 static struct meta element_meta(const struct field *f)
@@ -68,14 +68,15 @@ static const struct field *field_find(struct meta m, str key)
 static int meta_field(struct meta m, str key, const struct field **ret, struct err *err)
 {
 	if (m.kind)
-		return err_set(err, ERR_INTERNAL, "merging an object in json but data type is not struct, instead is: %s", m.kind);
+		return err_set(err, ERR_INTERNAL, "merging an object in json but data type is not struct, instead is: %s",
+			       m.kind);
 	*ret = field_find(m, key);
 	if (*ret)
 		return 0;
 	CLEANUP(buf_done) struct buf quoted = BUF_INIT(1024);
 	buf_add_quoted(&quoted, key);
-	return err_set(err, ERR_INTERNAL, "unable to find api field in struct " STR_FMT " for the json field " STR_FMT, STR_ARG(m.name),
-		       STR_ARG(buf_str(&quoted)));
+	return err_set(err, ERR_INTERNAL, "unable to find api field in struct " STR_FMT " for the json field " STR_FMT,
+		       STR_ARG(m.name), STR_ARG(buf_str(&quoted)));
 }
 
 static struct patch_meta patch_meta_of(const struct field *f, struct meta sub)
@@ -89,7 +90,7 @@ static struct patch_meta patch_meta_of(const struct field *f, struct meta sub)
 	};
 }
 
-int meta_object(struct meta m, atom key, struct patch_meta *ret, struct err *err)
+int smp_meta_object(struct meta m, atom key, struct patch_meta *ret, struct err *err)
 {
 	const struct field *f;
 	struct meta sub;
@@ -107,7 +108,7 @@ int meta_object(struct meta m, atom key, struct patch_meta *ret, struct err *err
 	return 0;
 }
 
-int meta_list(struct meta m, str key, struct patch_meta *ret, struct err *err)
+int smp_meta_list(struct meta m, str key, struct patch_meta *ret, struct err *err)
 {
 	const struct field *f;
 	int r = meta_field(m, key, &f, err);
@@ -121,7 +122,7 @@ int meta_list(struct meta m, str key, struct patch_meta *ret, struct err *err)
 	if (f->shape == SHAPE_ONE && slice)
 		sub.kind = f->kind == KIND_STRINGS ? "string" : "uint8";
 	else if (f->shape != SHAPE_LIST && !(f->shape == SHAPE_ONE && f->flags & FIELD_POINTER))
-		return err_set(err, ERR_INTERNAL, "expected slice or array type, but got: %s", meta_kind(m));
+		return err_set(err, ERR_INTERNAL, "expected slice or array type, but got: %s", smp_meta_kind(m));
 	*ret = patch_meta_of(f, sub);
 	return 0;
 }

@@ -15,14 +15,16 @@ static int conflict(struct val patch, struct val changes, struct err *err)
 	/* What does not fit would not fit into the message either. */
 	(void)yaml_encode(&p, patch, NULL, NULL);
 	(void)yaml_encode(&c, changes, NULL, NULL);
-	return err_set(err, ERR_CONFLICT, "patch:\n" STR_FMT "\nconflicts with changes made from original to current:\n" STR_FMT "\n",
+	return err_set(err, ERR_CONFLICT,
+		       "patch:\n" STR_FMT "\nconflicts with changes made from original to current:\n" STR_FMT "\n",
 		       STR_ARG(buf_str(&p)), STR_ARG(buf_str(&c)));
 }
 
 /* ---- with a schema ---- */
 
-int strategic_patch_three_way(struct arena *a, struct val original, struct val modified, struct val current, const struct type *type,
-			      bool overwrite, unsigned preconditions, struct val *ret, struct err *err)
+int strategic_patch_three_way(struct arena *a, struct val original, struct val modified, struct val current,
+			      const struct type *type, bool overwrite, unsigned preconditions, struct val *ret,
+			      struct err *err)
 {
 	struct val delta, deletions, patch, changes;
 	bool conflicts = false;
@@ -30,17 +32,18 @@ int strategic_patch_three_way(struct arena *a, struct val original, struct val m
 
 	if (!type)
 		return err_set(err, ERR_BAD_REQUEST, "strategic merge patch format is not supported");
-	struct meta meta = meta_of(type);
+	struct meta meta = smp_meta_of(type);
 	const struct diff_options additive = { .element_order = true, .no_deletions = true };
 	const struct diff_options deleting = { .element_order = true, .no_changes = true };
-	if ((r = strategic_diff(a, current, modified, meta, additive, &delta, err)) < 0 ||
-	    (r = strategic_diff(a, original, modified, meta, deleting, &deletions, err)) < 0 ||
-	    (r = strategic_merge(a, deletions, delta, meta, true, &patch, err)) < 0 ||
+	if ((r = patch_objects(original, modified, current, err)) < 0 ||
+	    (r = smp_diff(a, current, modified, meta, additive, &delta, err)) < 0 ||
+	    (r = smp_diff(a, original, modified, meta, deleting, &deletions, err)) < 0 ||
+	    (r = smp_merge(a, deletions, delta, meta, true, &patch, err)) < 0 ||
 	    (r = patch_preconditions(patch, preconditions, err)) < 0)
 		return r;
 	if (!overwrite) {
-		if ((r = strategic_diff(a, original, current, meta, (struct diff_options){ 0 }, &changes, err)) < 0 ||
-		    (r = strategic_conflicts(a, patch, changes, meta, &conflicts, err)) < 0)
+		if ((r = smp_diff(a, original, current, meta, (struct diff_options){ 0 }, &changes, err)) < 0 ||
+		    (r = smp_conflicts(a, patch, changes, meta, &conflicts, err)) < 0)
 			return r;
 		if (conflicts)
 			return conflict(patch, changes, err);
@@ -75,15 +78,16 @@ static bool merges_conflict(struct arena *a, struct val left, struct val right)
 {
 	if (left.type != VAL_OBJECT || right.type != VAL_OBJECT)
 		return !val_equal(left, right);
-	struct pairs ps = pairs_join(a, left, right);
+	struct pairs ps = patch_pairs_join(a, left, right);
 	for (uint32_t i = 0; i < ps.n; i++)
-		if (val_exists(ps.p[i].left) && val_exists(ps.p[i].right) && merges_conflict(a, ps.p[i].left, ps.p[i].right))
+		if (val_exists(ps.p[i].left) && val_exists(ps.p[i].right) &&
+		    merges_conflict(a, ps.p[i].left, ps.p[i].right))
 			return true;
 	return false;
 }
 
-int merge_patch_three_way(struct arena *a, struct val original, struct val modified, struct val current, unsigned preconditions,
-			  struct val *ret, struct err *err)
+int merge_patch_three_way(struct arena *a, struct val original, struct val modified, struct val current,
+			  unsigned preconditions, struct val *ret, struct err *err)
 {
 	struct val changes, deletions, patch;
 	int r;
@@ -95,7 +99,8 @@ int merge_patch_three_way(struct arena *a, struct val original, struct val modif
 		return r;
 	if (merges_conflict(a, changes, deletions))
 		return conflict(changes, deletions, err);
-	if ((r = merge_patch_apply(a, deletions, changes, &patch, err)) < 0 || (r = patch_preconditions(patch, preconditions, err)) < 0)
+	if ((r = merge_patch_apply(a, deletions, changes, &patch, err)) < 0 ||
+	    (r = patch_preconditions(patch, preconditions, err)) < 0)
 		return r;
 	return patch_sorted_deep(a, patch, 0, ret, err);
 }
@@ -104,16 +109,22 @@ int merge_patch_three_way(struct arena *a, struct val original, struct val modif
 
 #define LAST_APPLIED STR("kubectl.kubernetes.io/last-applied-configuration")
 
-str last_applied_get(struct val object) { return val_as_str(val_find(val_get(object, metadata, annotations), LAST_APPLIED)); }
+str last_applied_get(struct val object)
+{
+	return val_as_str(val_find(val_get(object, metadata, annotations), LAST_APPLIED));
+}
 
-/* Sets (VAL_NONE: removes) the annotation; like kubectl it leaves an object of annotations behind even when that is empty. */
+/* Sets (VAL_NONE: removes) the annotation; like kubectl it leaves annotations behind even when they are empty. */
 static struct val annotate(struct arena *a, struct val object, struct val text)
 {
 	struct val annotations = val_put(a, val_get(object, metadata, annotations), atom_make(a, LAST_APPLIED), text);
 	return val_with(a, object, annotations, metadata, annotations);
 }
 
-struct val last_applied_set(struct arena *a, struct val object, str text) { return annotate(a, object, val_of_str(text)); }
+struct val last_applied_set(struct arena *a, struct val object, str text)
+{
+	return annotate(a, object, val_of_str(text));
+}
 
 int last_applied_text(struct arena *a, struct val object, str *ret, struct err *err)
 {

@@ -103,7 +103,7 @@ def test_validate(t):
 
 
 def test_hostile(t):
-    refused(t, "cut off JSON", b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"we', message="line 1, column 54")
+    refused(t, "cut off JSON", b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"we', message="line 1, column 55")
     refused(t, "a syntax error names its place", b'{"apiVersion":"v1",\n"kind":"Pod",}', message="line 2, column 14")
     refused(t, "100,000 levels of lists", b'{"apiVersion":"v1","kind":"X","a":' + b"[" * 100000, message="exceeded max depth")
     refused(t, "100,000 levels of objects", b'{"apiVersion":"v1","kind":"X","a":' + b'{"a":' * 100000, message="exceeded max depth")

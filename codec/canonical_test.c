@@ -1,0 +1,102 @@
+#include "base/test.h"
+#include "codec/atoms.h"
+#include "codec/codec.h"
+#include "codec/types.h"
+
+static str encode(struct buf *b, struct val v, const struct type *type)
+{
+	struct json_encode_options opt = { .type = type };
+	struct err err = ERR_INIT;
+
+	buf_reset(b);
+	return json_encode(b, v, &opt, &err) < 0 ? str_of(err.msg) : buf_str(b);
+}
+
+/* What val_canonical makes of a free tree is what the decoder makes of the text, in values and in words. */
+TEST(canonical_equals_decoding)
+{
+	static const char *const t[] = {
+		"{\"kind\":\"Pod\",\"spec\":{\"containers\":[{\"image\":\"i\",\"name\":\"n\",\"args\":[]}],\"nodeName\":\"\",\"priority\":0}}",
+		"{\"spec\":{\"containers\":[null,{\"env\":[null]}]}}",
+		"{\"metadata\":{\"labels\":{\"b\":\"1\",\"a\":null},\"annotations\":{},\"generation\":0}}",
+		"{\"metadata\":{\"creationTimestamp\":\"2020-01-01T02:00:00+02:00\",\"deletionTimestamp\":null}}",
+		"{\"metadata\":{\"creationTimestamp\":\"x\"}}",
+		"{\"metadata\":{\"creationTimestamp\":5}}",
+		"{\"metadata\":{\"generation\":1.5}}",
+		"{\"metadata\":{\"generation\":\"1\"}}",
+		"{\"metadata\":{\"managedFields\":[{\"fieldsV1\":{\"f:a\":{},\"k:{\\\"x\\\":1}\":{}}}]}}",
+		"{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"cpu\":1,\"memory\":\"1024Ki\",\"x\":0.5,\"y\":null}}}]}}",
+		"{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"cpu\":\"x\"}}}]}}",
+		"{\"spec\":{\"containers\":[{\"livenessProbe\":{\"httpGet\":{\"port\":\"a\"},\"periodSeconds\":1}}]}}",
+		"{\"spec\":{\"containers\":[{\"livenessProbe\":{\"httpGet\":{\"port\":true}}}]}}",
+		"{\"spec\":{\"containers\":[{\"ports\":[{\"containerPort\":2147483648}]}]}}",
+		"{\"spec\":{\"volumes\":[{\"emptyDir\":{},\"hostPath\":null}]}}",
+		"{\"spec\":{\"foo\":1,\"containers\":[{\"bar\":{\"x\":1}}]},\"foo\":{}}",
+		"{\"spec\":[]}",
+		"{\"spec\":\"x\"}",
+		"[]",
+		"null",
+		"5",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CLEANUP(buf_done) struct buf x = BUF_INIT(1 << 20), y = BUF_INIT(1 << 20);
+		CLEANUP(arena_done) struct arena a = ARENA_INIT;
+		static struct strict_errors strict, strict2; /* large */
+		struct json_decode_options typed = { .type = TYPE(core_v1, Pod), .strict = &strict }, free_tree = { .type = NULL };
+		struct err err = ERR_INIT, err2 = ERR_INIT;
+		struct val v, loose, w;
+		strict.arena = strict2.arena = &a;
+		strict.n = strict2.n = 0;
+		int r = json_decode(&a, str_of(t[i]), &typed, &v, &err);
+		CHECK_ROW(i, json_decode(&a, str_of(t[i]), &free_tree, &loose, NULL) == 0);
+		CHECK_ROW(i, val_canonical(&a, loose, TYPE(core_v1, Pod), &strict2, &w, &err2) == r);
+		CHECK_STR_ROW(i, err_str(&err2), err.msg);
+		CHECK_ROW(i, strict.n == strict2.n);
+		for (size_t k = 0; k < strict.n; k++)
+			CHECK_ROW(i, str_eq(strict.text[k], strict2.text[k]));
+		if (r < 0)
+			continue;
+		CHECK_ROW(i, val_equal(v, w));
+		str want = encode(&y, v, TYPE(core_v1, Pod));
+		CHECK_STR_ROW(i, encode(&x, w, TYPE(core_v1, Pod)), want.p);
+	}
+}
+
+TEST(canonical_shares_and_is_stable)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct val pod = OBJECT(&a, F(spec, OBJECT(&a, F(nodeName, VAL_LIT("n")))), F(metadata, OBJECT(&a, F(name, VAL_LIT("p")))),
+				F(kind, VAL_LIT("Pod")));
+	struct val once, twice;
+
+	CHECK(val_canonical(&a, pod, TYPE(core_v1, Pod), NULL, &once, NULL) == 0);
+	CHECK(once.members[0].key == A_kind && once.members[1].key == A_metadata && once.members[2].key == A_spec);
+	CHECK(val_str(once, spec, nodeName).p == val_str(pod, spec, nodeName).p);
+	CHECK(val_canonical(&a, once, TYPE(core_v1, Pod), NULL, &twice, NULL) == 0);
+	CHECK(val_equal(once, twice));
+}
+
+/* Texts that are kept in the tree must live as long as the tree, also those made of numbers. */
+TEST(canonical_numbers_as_quantities)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct val list = OBJECT(&a, F(limits, OBJECT(&a, F(cpu, val_of_int(2)), F(memory, val_of_double(1.5)))));
+	struct val v;
+
+	CHECK(val_canonical(&a, list, TYPE(core_v1, ResourceRequirements), NULL, &v, NULL) == 0);
+	CHECK_STR(encode(&b, v, TYPE(core_v1, ResourceRequirements)), "{\"limits\":{\"cpu\":\"2\",\"memory\":\"1500m\"}}");
+}
+
+TEST(canonical_depth)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct err err = ERR_INIT;
+	struct val v = VAL_EMPTY_OBJECT, out;
+
+	for (int i = 0; i < VAL_MAX_DEPTH + 1; i++)
+		v = OBJECT(&a, F(not, v));
+	CHECK(val_canonical(&a, v, TYPE(apiextensions_v1, JSONSchemaProps), NULL, &out, &err) == -ERR_BAD_REQUEST);
+	CHECK_STR(err_str(&err), "exceeded max depth");
+}

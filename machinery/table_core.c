@@ -1,0 +1,324 @@
+#include "machinery/table_pod.h"
+
+#include "base/buf.h"
+
+/* ---- PodTemplate, ReplicationController ---- */
+
+static const struct column pod_template[] = {
+	NAME,
+	COLUMN("Containers", "string", 0, "Names of the containers in the template", NAMES(template, spec, containers)),
+	COLUMN("Images", "string", 0, "Images of the containers in the template", IMAGES(template, spec, containers)),
+	COLUMN("Pod Labels", "string", 0, "Labels of pods made from the template", LABELS(template, metadata, labels)),
+};
+
+static const struct column replication_controller[] = {
+	NAME,
+	COLUMN("Desired", "integer", 0, "Replicas that should run", NUMBER(spec, replicas)),
+	COLUMN("Current", "integer", 0, "Replicas that exist", NUMBER(status, replicas)),
+	COLUMN("Ready", "integer", 0, "Replicas that are ready", NUMBER(status, readyReplicas)),
+	AGE,
+	CONTAINERS(spec, template, spec, containers),
+	CONTAINER_IMAGES(spec, template, spec, containers),
+	COLUMN("Selector", "string", 1, "Labels of the pods that are counted", LABELS(spec, selector)),
+};
+
+/* ---- Service, Endpoints ---- */
+
+static struct val cluster_ip(const struct row *row)
+{
+	return val_of_str(cell_text_or(val_at(val_get(row->object, spec, clusterIPs), 0), STR("<none>")));
+}
+
+static struct val external_ip(const struct row *row)
+{
+	struct val spec = val_get(row->object, spec);
+	str type = val_str(spec, type), ips = cell_join(row->arena, val_get(spec, externalIPs), 0, ",");
+
+	if (str_eq(type, STR("ExternalName")))
+		return val_of_str(val_str(spec, externalName));
+	if (str_eq(type, STR("ClusterIP")) || str_eq(type, STR("NodePort")))
+		return ips.n ? val_of_str(ips) : VAL_LIT("<none>");
+	if (!str_eq(type, STR("LoadBalancer")))
+		return VAL_LIT("<unknown>");
+	str balancer = cell_load_balancer(row->arena, val_get(row->object, status, loadBalancer, ingress));
+	if (ips.n && balancer.n)
+		return cell_printf(row, STR_FMT "," STR_FMT, STR_ARG(balancer), STR_ARG(ips));
+	return ips.n ? val_of_str(ips) : balancer.n ? val_of_str(balancer) : VAL_LIT("<pending>");
+}
+
+static struct val service_ports(const struct row *row)
+{
+	str text = STR_NONE;
+	VAL_EACH(p, val_get(row->object, spec, ports)) {
+		int64_t node_port = val_int(*p, nodePort);
+		str on_nodes = node_port > 0 ? arena_printf(row->arena, ":%lld", (long long)node_port) : STR_NONE;
+		text = arena_printf(row->arena, STR_FMT "%s%lld" STR_FMT "/" STR_FMT, STR_ARG(text), text.n ? "," : "",
+				    (long long)val_int(*p, port), STR_ARG(on_nodes), STR_ARG(val_str(*p, protocol)));
+	}
+	return text.n ? val_of_str(text) : VAL_LIT("<none>");
+}
+
+static const struct column service[] = {
+	NAME,
+	COLUMN("Type", "string", 0, "How the service is exposed", TEXT(spec, type)),
+	COLUMN("Cluster-IP", "string", 0, "Address inside of the cluster", CALL(cluster_ip)),
+	COLUMN("External-IP", "string", 0, "Addresses outside of the cluster", CALL(external_ip)),
+	COLUMN("Port(s)", "string", 0, "Ports, with those on nodes", CALL(service_ports)),
+	AGE,
+	COLUMN("Selector", "string", 1, "Labels of the pods behind the service", LABELS(spec, selector)),
+};
+
+static void add_addresses(struct cell_few *f, struct val addresses, int64_t port)
+{
+	VAL_EACH(address, addresses) {
+		str ip = val_str(*address, ip);
+		if (port < 0)
+			cell_few_add(f, ip);
+		else
+			cell_few_add(f, arena_printf(f->arena, str_chr(ip, ':') >= 0 ? "[" STR_FMT "]:%lld" : STR_FMT ":%lld", STR_ARG(ip),
+						     (long long)port));
+	}
+}
+
+static struct val endpoint_addresses(const struct row *row)
+{
+	struct val subsets = val_get(row->object, subsets);
+	struct cell_few f = { .arena = row->arena, .max = 3 };
+
+	if (val_len(subsets) == 0)
+		return VAL_LIT("<none>");
+	VAL_EACH(s, subsets) {
+		struct val ports = val_get(*s, ports), addresses = val_get(*s, addresses);
+		if (val_len(ports) == 0)
+			add_addresses(&f, addresses, -1);
+		VAL_EACH(p, ports)
+			add_addresses(&f, addresses, val_int(*p, port));
+	}
+	return val_of_str(cell_few_text(&f, STR_NONE));
+}
+
+static const struct column endpoints[] = {
+	NAME,
+	COLUMN("Endpoints", "string", 0, "Addresses and ports behind the service", CALL(endpoint_addresses)),
+	AGE,
+};
+
+/* ---- Node ---- */
+
+static struct val node_status(const struct row *row)
+{
+	const char *state = "Unknown";
+	VAL_EACH(c, val_get(row->object, status, conditions))
+		if (str_eq(val_str(*c, type), STR("Ready")))
+			state = str_eq(val_str(*c, status), STR("True")) ? "Ready" : "NotReady";
+	return cell_printf(row, "%s%s", state, val_bool(row->object, spec, unschedulable) ? ",SchedulingDisabled" : "");
+}
+
+static struct val node_roles(const struct row *row)
+{
+	const str prefix = STR("node-role.kubernetes.io/");
+	struct val labels = val_get(row->object, metadata, labels);
+	str *roles = ARENA_ARRAY(row->arena, str, val_len(labels));
+	size_t n = 0;
+
+	VAL_EACH_MEMBER(m, labels) {
+		str key = atom_str(m->key);
+		str role = str_starts(key, prefix)		    ? str_skip(key, prefix.n) :
+			   str_eq(key, STR("kubernetes.io/role")) ? val_as_str(m->val) :
+								      STR_NONE;
+		if (role.n)
+			roles[n++] = role;
+	}
+	return n ? val_of_str(cell_sorted_set(row->arena, roles, n)) : VAL_LIT("<none>");
+}
+
+static struct val node_address(const struct row *row, str type)
+{
+	VAL_EACH(a, val_get(row->object, status, addresses))
+		if (str_eq(val_str(*a, type), type))
+			return val_of_str(val_str(*a, address));
+	return VAL_LIT("<none>");
+}
+
+static struct val node_internal_ip(const struct row *row) { return node_address(row, STR("InternalIP")); }
+static struct val node_external_ip(const struct row *row) { return node_address(row, STR("ExternalIP")); }
+
+static struct val node_kernel(const struct row *row)
+{
+	struct val info = val_get(row->object, status, nodeInfo);
+	str kernel = cell_text_or(val_get(info, kernelVersion), STR("<unknown>")), machine = val_str(info, architecture);
+	return machine.n ? cell_printf(row, STR_FMT " (" STR_FMT ")", STR_ARG(kernel), STR_ARG(machine)) : val_of_str(kernel);
+}
+
+static const struct column node[] = {
+	NAME,
+	COLUMN("Status", "string", 0, "Whether the node is ready for pods", CALL(node_status)),
+	COLUMN("Roles", "string", 0, "Roles from the node's labels", CALL(node_roles)),
+	AGE,
+	COLUMN("Version", "string", 0, "Version of the kubelet", TEXT(status, nodeInfo, kubeletVersion)),
+	COLUMN("Internal-IP", "string", 1, "Address inside of the cluster", CALL(node_internal_ip)),
+	COLUMN("External-IP", "string", 1, "Address outside of the cluster", CALL(node_external_ip)),
+	COLUMN("OS-Image", "string", 1, "Operating system", TEXT(status, nodeInfo, osImage), OR("<unknown>")),
+	COLUMN("Kernel-Version", "string", 1, "Kernel and machine", CALL(node_kernel)),
+	COLUMN("Container-Runtime", "string", 1, "Runtime and its version", TEXT(status, nodeInfo, containerRuntimeVersion),
+	       OR("<unknown>")),
+};
+
+/* ---- Event, in the form of either of its groups ---- */
+
+static struct val event_field(const struct row *row, atom core, atom other)
+{
+	struct val v = val_member(row->object, core);
+	return val_exists(v) ? v : val_member(row->object, other);
+}
+
+static str event_first_seen(const struct row *row)
+{
+	struct val first = event_field(row, A_firstTimestamp, A_deprecatedFirstTimestamp);
+	return cell_since(row, val_is_nil(first) ? val_get(row->object, eventTime) : first);
+}
+
+static struct val first_seen(const struct row *row) { return val_of_str(event_first_seen(row)); }
+
+static struct val last_seen(const struct row *row)
+{
+	struct val series = val_get(row->object, series), last = event_field(row, A_lastTimestamp, A_deprecatedLastTimestamp);
+	if (val_exists(series))
+		return val_of_str(cell_since(row, val_get(series, lastObservedTime)));
+	return val_of_str(val_is_nil(last) ? event_first_seen(row) : cell_since(row, last));
+}
+
+static struct val event_count(const struct row *row)
+{
+	struct val series = val_get(row->object, series);
+	int64_t count = val_as_int(event_field(row, A_count, A_deprecatedCount));
+	return val_of_int(val_exists(series) ? val_int(series, count) : count ? count : 1);
+}
+
+static struct val event_object(const struct row *row)
+{
+	struct val object = event_field(row, A_involvedObject, A_regarding);
+	str name = val_str(object, name), kind = cell_lower(row->arena, val_str(object, kind));
+	return name.n ? cell_printf(row, STR_FMT "/" STR_FMT, STR_ARG(kind), STR_ARG(name)) : val_of_str(kind);
+}
+
+static struct val event_subobject(const struct row *row)
+{
+	return val_of_str(val_str(event_field(row, A_involvedObject, A_regarding), fieldPath));
+}
+
+static struct val event_source(const struct row *row)
+{
+	struct val source = event_field(row, A_source, A_deprecatedSource);
+	struct val reporter = event_field(row, A_reportingComponent, A_reportingController);
+	str component = cell_text_or(val_get(source, component), val_as_str(reporter));
+	str host = cell_text_or(val_get(source, host), val_str(row->object, reportingInstance));
+	return host.n ? cell_printf(row, STR_FMT ", " STR_FMT, STR_ARG(component), STR_ARG(host)) : val_of_str(component);
+}
+
+static struct val event_message(const struct row *row) { return val_of_str(str_trim(val_as_str(event_field(row, A_message, A_note)))); }
+
+static const struct column event[] = {
+	COLUMN("Last Seen", "string", 0, "Time since it happened last", CALL(last_seen)),
+	COLUMN("Type", "string", 0, "Normal or Warning", TEXT(type)),
+	COLUMN("Reason", "string", 0, "Why it happened, in a word", TEXT(reason)),
+	COLUMN("Object", "string", 0, "What it happened to", CALL(event_object)),
+	COLUMN("Subobject", "string", 1, "Part of the object", CALL(event_subobject)),
+	COLUMN("Source", "string", 1, "Who reported it", CALL(event_source)),
+	COLUMN("Message", "string", 0, "What happened", CALL(event_message)),
+	COLUMN("First Seen", "string", 1, "Time since it happened first", CALL(first_seen)),
+	COLUMN("Count", "string", 1, "How often it happened", CALL(event_count)),
+	COLUMN_WITH_FORMAT("Name", "string", "name", 1, "Name of the object", TEXT(metadata, name)),
+};
+
+/* ---- ResourceQuota ---- */
+
+/* "name: used/hard" of all resources of one side: limits, or the others. */
+static struct val quota(const struct row *row, bool limits)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
+	struct val used = val_get(row->object, status, used), hard = val_get(row->object, status, hard);
+	VAL_EACH_MEMBER(m, hard) {
+		str name = atom_str(m->key);
+		if (str_starts(name, STR("limits.")) == limits)
+			buf_addf(&b, "%s" STR_FMT ": " STR_FMT "/" STR_FMT, b.n ? ", " : "", STR_ARG(name),
+				 STR_ARG(cell_text_or(val_member(used, m->key), STR("0"))), STR_ARG(val_as_str(m->val)));
+	}
+	return val_of_str(arena_str(row->arena, buf_str(&b)));
+}
+
+static struct val quota_requests(const struct row *row) { return quota(row, false); }
+static struct val quota_limits(const struct row *row) { return quota(row, true); }
+
+static const struct column resource_quota[] = {
+	NAME,
+	COLUMN("Request", "string", 0, "Used and allowed, of what is requested or counted", CALL(quota_requests)),
+	COLUMN("Limit", "string", 0, "Used and allowed, of limits", CALL(quota_limits)),
+	AGE,
+};
+
+/* ---- small ones ---- */
+
+static const struct column namespace[] = { NAME, COLUMN("Status", "string", 0, "Phase of the namespace", TEXT(status, phase)), AGE };
+
+static const struct column secret[] = {
+	NAME,
+	COLUMN("Type", "string", 0, "What the data is for", TEXT(type)),
+	COLUMN("Data", "string", 0, "Number of entries", COUNT(data)),
+	AGE,
+};
+
+static const struct column service_account[] = { NAME, AGE };
+
+static struct val config_map_data(const struct row *row)
+{
+	return val_of_int((int64_t)val_len(val_get(row->object, data)) + val_len(val_get(row->object, binaryData)));
+}
+
+static const struct column config_map[] = { NAME, COLUMN("Data", "string", 0, "Number of entries", CALL(config_map_data)), AGE };
+
+static struct val component_condition(const struct row *row) { return cell_condition(val_get(row->object, conditions), STR("Healthy")); }
+
+static struct val component_status(const struct row *row)
+{
+	struct val c = component_condition(row);
+	if (!val_exists(c))
+		return VAL_LIT("Unknown");
+	return str_eq(val_str(c, status), STR("True")) ? VAL_LIT("Healthy") : VAL_LIT("Unhealthy");
+}
+
+static struct val component_message(const struct row *row) { return val_of_str(val_str(component_condition(row), message)); }
+static struct val component_error(const struct row *row) { return val_of_str(val_str(component_condition(row), error)); }
+
+static const struct column component[] = {
+	NAME,
+	COLUMN("Status", "string", 0, "Whether the component is healthy", CALL(component_status)),
+	COLUMN("Message", "string", 0, "What the component says", CALL(component_message)),
+	COLUMN("Error", "string", 0, "What went wrong", CALL(component_error)),
+};
+
+static const struct column status[] = {
+	COLUMN("Status", "string", 0, "Success or Failure", TEXT(status)),
+	COLUMN("Reason", "string", 0, "Why, in a word", TEXT(reason)),
+	COLUMN("Message", "string", 0, "Why, in a sentence", TEXT(message)),
+};
+
+static const struct table tables_core_all[] = {
+	{ STR_INIT(""), STR_INIT("Pod"), pod_columns, POD_COLUMNS, pod_prepare, pod_conditions },
+	TABLE("", "PodTemplate", pod_template),
+	TABLE("", "ReplicationController", replication_controller),
+	TABLE("", "Service", service),
+	TABLE("", "Endpoints", endpoints),
+	TABLE("", "Node", node),
+	TABLE("", "Event", event),
+	TABLE("events.k8s.io", "Event", event),
+	TABLE("", "Namespace", namespace),
+	TABLE("", "Secret", secret),
+	TABLE("", "ServiceAccount", service_account),
+	TABLE("", "ComponentStatus", component),
+	TABLE("", "ConfigMap", config_map),
+	TABLE("", "ResourceQuota", resource_quota),
+	TABLE("", "Status", status),
+};
+
+TABLE_SET(tables_core);
