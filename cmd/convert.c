@@ -16,6 +16,7 @@ enum form_name { FORM_AUTO, FORM_JSON, FORM_YAML, FORM_PROTOBUF };
 struct convert {
 	const char *file;         /* NULL or "-": standard input */
 	enum form_name in, out;
+	const struct type *type;  /* what the input is, when the user says so; else its kind is looked up */
 	bool validate, strict;
 	unsigned n_written;
 	bool failed;              /* some object was invalid; the others are still written */
@@ -84,6 +85,8 @@ static int write_object(struct convert *c, struct val v, const struct type *type
 	case FORM_PROTOBUF:
 		if (c->n_written > 1)
 			return err_set(err, ERR_BAD_REQUEST, "protobuf output holds one object, the input has more");
+		if (type->flags & TYPE_PROTO3)
+			return proto_encode(&c->output, v, type, err);
 		return proto_encode_object(&c->output, v, type, err);
 	default:
 		r = json_encode(&c->output, v, &(struct json_encode_options){ .type = type, .indent = 4 }, err);
@@ -147,7 +150,13 @@ static int convert_protobuf(struct convert *c, str input, struct err *err)
 	const struct type *type;
 	struct val v;
 
-	int r = proto_decode_object(&a, input, &v, &type, err);
+	int r;
+	if (!c->type)
+		r = proto_decode_object(&a, input, &v, &type, err);
+	else if (proto_is_envelope(input))
+		r = proto_decode_object_as(&a, input, type = c->type, &v, err);
+	else
+		r = proto_decode(&a, input, type = c->type, &v, err);
 	return r < 0 ? r : convert_object(c, &a, v, type, &strict, err);
 }
 
@@ -175,7 +184,11 @@ static int convert_json(struct convert *c, str text, struct err *err)
 	struct val v;
 
 	strict->arena = &a;
-	int r = json_decode_object(&a, text, strict, &v, &type, err);
+	int r;
+	if (c->type)
+		r = json_decode(&a, text, &(struct json_decode_options){ .type = type = c->type, .strict = strict }, &v, err);
+	else
+		r = json_decode_object(&a, text, strict, &v, &type, err);
 	return r < 0 ? at_position(text, r, err) : convert_object(c, &a, v, type, strict, err);
 }
 
@@ -235,12 +248,13 @@ static bool parse_form(const char *text, enum form_name *ret)
 	return false;
 }
 
-enum { OPT_FILE, OPT_INPUT, OPT_OUTPUT, OPT_VALIDATE, OPT_STRICT };
+enum { OPT_FILE, OPT_INPUT, OPT_OUTPUT, OPT_TYPE, OPT_VALIDATE, OPT_STRICT };
 
 static const struct option_spec specs[] = {
 	[OPT_FILE] = { 'f', "filename", true },
 	[OPT_INPUT] = { 'i', "input", true },
 	[OPT_OUTPUT] = { 'o', "output", true },
+	[OPT_TYPE] = { 't', "type", true },
 	[OPT_VALIDATE] = { 0, "validate", false },
 	[OPT_STRICT] = { 0, "strict", false },
 	{ 0 },
@@ -263,6 +277,10 @@ static int run(int argc, char **argv)
 			if (!parse_form(o.value, found == OPT_INPUT ? &c.in : &c.out))
 				return cmd_usage(&cmd_convert, "'%s' is not a form; give json, yaml or protobuf", o.value);
 			break;
+		case OPT_TYPE:
+			if (!(c.type = schema_type(str_of(o.value))))
+				return cmd_usage(&cmd_convert, "there is no type '%s'; give one as core/v1.Pod", o.value);
+			break;
 		case OPTION_ARGUMENT: return cmd_usage(&cmd_convert, "unexpected argument '%s'; a file is given with -f", o.value);
 		default: return 2;
 		}
@@ -278,7 +296,7 @@ const struct command cmd_convert = {
 	.name = "convert",
 	.summary = "turn objects from JSON, YAML or protobuf into another of these",
 	.manual =
-		"Usage: c8s convert [-f FILE] [-i json|yaml|protobuf] [-o json|yaml|protobuf] [--validate] [--strict]\n"
+		"Usage: c8s convert [-f FILE] [-i json|yaml|protobuf] [-o json|yaml|protobuf] [-t TYPE] [--validate] [--strict]\n"
 		"\n"
 		"Reads Kubernetes objects of any kind from FILE or standard input and writes them in another form.\n"
 		"Also reads values as they lie in etcd, with or without the key line and newline that etcdctl prints.\n"
@@ -286,6 +304,8 @@ const struct command cmd_convert = {
 		"  -f, --filename FILE   read FILE; - is standard input, the default\n"
 		"  -i, --input FORM      form of the input; found out from its first bytes when not given\n"
 		"  -o, --output FORM     form of the output; json for YAML and JSON input, yaml for protobuf\n"
+		"  -t, --type TYPE       what the input is, as core/v1.Pod or mvccpb.KeyValue; for input that does not tell its\n"
+		"                        kind, such as parts of objects and the messages of etcd and CRI\n"
 		"      --validate        set defaults and check as the API server does on create; errors go to standard\n"
 		"                        error and an invalid object is not written\n"
 		"      --strict          unknown and duplicate fields are errors instead of warnings\n"

@@ -50,6 +50,15 @@ void check_signer_name(struct field_errors *e, const struct field_path *at, str 
 
 /* ---- X.509 ---- */
 
+static str decoded(struct arena *a, struct val base64)
+{
+	str text = val_as_str(base64);
+	char *out = ARENA_ARRAY(a, char, base64_decoded_max(text.n) + 1);
+	size_t n = 0;
+	(void)base64_decode(out, text, &n, NULL); /* the decoder of the object has checked it */
+	return str_span(out, n);
+}
+
 static void x509_freep(X509 **x) { X509_free(*x); }
 static void x509_req_freep(X509_REQ **x) { X509_REQ_free(*x); }
 
@@ -117,6 +126,26 @@ static str pem_certificates_error(struct arena *a, str pem)
 	return blocks ? STR_NONE : STR("must contain at least one CERTIFICATE PEM block");
 }
 
+/* As client-go, which reads the bundle: the first block decides whether it is PEM at all. */
+str ca_bundle_error(struct arena *a, struct val bundle)
+{
+	struct pem_block block;
+	str rest = decoded(a, bundle);
+	bool found = false;
+
+	if (rest.n == 0)
+		return STR_NONE;
+	while (pem_next(a, &rest, &block)) {
+		found = true;
+		if (!str_eq(block.type, STR("CERTIFICATE")) || block.has_headers)
+			continue;
+		CLEANUP(x509_freep) X509 *certificate = parse_certificate(block.bytes);
+		return certificate ? STR_NONE : STR("unable to load root certificates: failed to parse certificate");
+	}
+	return found ? STR("unable to load root certificates: no valid certificate authority data seen")
+		     : STR("unable to load root certificates: unable to parse bytes as PEM block");
+}
+
 /* ---- CertificateSigningRequest ---- */
 
 static const str usages[] = {
@@ -132,15 +161,6 @@ static const str usages[] = {
 struct csr_before {
 	bool both_decisions, legacy_signer, double_conditions, untyped_condition, any_certificate, unknown_usages, double_usages;
 };
-
-static str decoded(struct arena *a, struct val base64)
-{
-	str text = val_as_str(base64);
-	char *out = ARENA_ARRAY(a, char, base64_decoded_max(text.n) + 1);
-	size_t n = 0;
-	(void)base64_decode(out, text, &n, NULL); /* the decoder of the object has checked it */
-	return str_span(out, n);
-}
 
 static size_t count_conditions(struct val csr, str type)
 {

@@ -360,8 +360,9 @@ bool schema_is_structural(struct arena *a, struct val schema)
 
 /* How a part of a schema is looked at. */
 struct place {
-	const char *no_defaults; /* why not; NULL: they are allowed */
-	bool in_meta;            /* within metadata, apiVersion or kind of a resource */
+	str no_defaults; /* why not; empty: they are allowed */
+	bool in_meta;    /* within metadata, apiVersion or kind of a resource */
+	bool is_supported; /* nothing in the whole schema is unsupported, so that paths can be followed */
 };
 
 static void check_supported(struct field_errors *e, const struct field_path *at, struct val schema, struct place place,
@@ -375,8 +376,8 @@ static void check_supported(struct field_errors *e, const struct field_path *at,
 
 	if (val_str(schema, type).n && !opt->any_type)
 		check_one_of(e, FIELD(at, "type"), val_str(schema, type), openapi_types);
-	if (val_has(schema, default) && place.no_defaults)
-		field_forbidden(e, FIELD(at, "default"), "must not be set %s", place.no_defaults);
+	if (val_has(schema, default) && place.no_defaults.n)
+		field_forbidden(e, FIELD(at, "default"), "must not be set " STR_FMT, STR_ARG(place.no_defaults));
 	for (size_t i = 0; i < ARRAY_LEN(unsupported); i++) {
 		struct val v = val_member(schema, unsupported[i].name);
 		str name = atom_str(unsupported[i].name);
@@ -482,7 +483,7 @@ static void check_list_type(struct field_errors *e, const struct field_path *at,
 
 static bool has_newline(str s) { return str_chr(s, '\n') >= 0 || str_chr(s, '\r') >= 0; }
 
-static void check_validation_rule(struct field_errors *e, const struct field_path *at, struct val schema, struct val rule)
+static void check_validation_rule(struct field_errors *e, const struct field_path *at, struct val schema, struct val rule, bool find_path)
 {
 	static const str reasons[] = { STR_INIT("FieldValueDuplicate"), STR_INIT("FieldValueForbidden"), STR_INIT("FieldValueInvalid"),
 				       STR_INIT("FieldValueRequired"), { NULL, 0 } };
@@ -506,7 +507,7 @@ static void check_validation_rule(struct field_errors *e, const struct field_pat
 	if (has_newline(path))
 		field_invalid(e, FIELD(at, "fieldPath"), VAL_STR(path), "must not contain line breaks");
 	struct schema_path found;
-	if (path.n && unsupported_below(schema, 0).n == 0 && schema_path_find(e->arena, path, true, schema, &found).n)
+	if (path.n && find_path && schema_path_find(e->arena, path, true, schema, &found).n)
 		field_invalid(e, FIELD(at, "fieldPath"), VAL_STR(path), "must be a valid path");
 }
 
@@ -525,7 +526,7 @@ static void check_properties(struct field_errors *e, const struct field_path *at
 		if (resource && str_in(name, meta)) {
 			below.in_meta = true;
 			if (root)
-				below.no_defaults = (const char *)arena_printf(e->arena, "in top-level " STR_FMT "%c", STR_ARG(name), 0).p;
+				below.no_defaults = arena_printf(e->arena, "in top-level " STR_FMT, STR_ARG(name));
 		}
 		check_part(e, FIELD_KEY(FIELD(at, "properties"), name), m->val, below, depth + 1, opt);
 	}
@@ -574,7 +575,7 @@ static void check_part(struct field_errors *e, const struct field_path *at, stru
 	if (val_exists(extra) && val_len(val_get(schema, properties)) && !(val_is(extra, VAL_BOOL) && extra.b))
 		field_forbidden(e, FIELD(at, "additionalProperties"), "additionalProperties and properties are mutual exclusive");
 	if (place.in_meta)
-		below.no_defaults = "inside additionalProperties applying to object metadata";
+		below.no_defaults = STR("inside additionalProperties applying to object metadata");
 	check_part(e, FIELD(at, "additionalProperties"), extra, below, depth + 1, opt);
 	check_properties(e, at, schema, place, depth, opt);
 	check_parts(e, at, schema, place, depth, opt);
@@ -586,7 +587,7 @@ static void check_part(struct field_errors *e, const struct field_path *at, stru
 	}
 	check_list_type(e, at, schema, opt);
 	VAL_EACH(rule, val_get(schema, x_kubernetes_validations))
-		check_validation_rule(e, FIELD_INDEX(FIELD(at, "x-kubernetes-validations"), i++), schema, *rule);
+		check_validation_rule(e, FIELD_INDEX(FIELD(at, "x-kubernetes-validations"), i++), schema, *rule, place.is_supported);
 }
 
 /* ---- the whole ---- */
@@ -631,10 +632,10 @@ void check_crd_schema(struct field_errors *e, const struct field_path *at, struc
 		check_root_for_status(e, at, schema);
 	if (val_bool(schema, nullable))
 		field_forbidden(e, FIELD(at, "openAPIV3Schema.nullable"), "nullable cannot be true at the root");
-	str unsupported = opt->structural ? unsupported_below(schema, 0) : STR_NONE;
+	str unsupported = unsupported_below(schema, 0);
 	if (opt->structural && !unsupported.n)
 		check_structural(e, at_schema, schema);
-	check_part(e, at_schema, schema, (struct place){ 0 }, 0, opt);
-	if (e->n == before && unsupported.n)
+	check_part(e, at_schema, schema, (struct place){ .is_supported = !unsupported.n }, 0, opt);
+	if (e->n == before && opt->structural && unsupported.n)
 		field_invalid(e, at_schema, VAL_LIT(""), STR_FMT, STR_ARG(unsupported));
 }

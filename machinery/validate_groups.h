@@ -104,6 +104,8 @@ struct val default_token_request(struct arena *a, struct val request);
 
 /* example.com/path */
 void check_signer_name(struct field_errors *e, const struct field_path *at, str name);
+/* What is wrong with the certificates that a webhook is known by (base64 of PEM), or nothing. */
+str ca_bundle_error(struct arena *a, struct val bundle);
 void check_csr(struct field_errors *e, struct val csr);
 void check_csr_update(struct field_errors *e, struct val csr, struct val old);
 void check_csr_subresource(struct field_errors *e, str subresource, struct val csr, struct val old);
@@ -143,5 +145,10 @@ void check_validating_binding(struct field_errors *e, struct val binding);
 void check_mutating_policy(struct field_errors *e, struct val policy);
 void check_mutating_policy_update(struct field_errors *e, struct val policy, struct val old);
 void check_mutating_binding(struct field_errors *e, struct val binding);
+
+struct val default_crd(struct arena *a, struct val crd);
+void check_crd(struct field_errors *e, struct val crd);
+void check_crd_update(struct field_errors *e, struct val crd, struct val old);
+void check_crd_status(struct field_errors *e, str subresource, struct val crd, struct val old);
 
 #endif

@@ -87,11 +87,9 @@ static void check_set_template(struct field_errors *e, const struct field_path *
 {
 	struct val template = effective_template(e->arena, spec);
 	const struct field_path *below = FIELD(at, "template");
-	size_t before = e->n;
 
-	check_selects(e, at, val_put(e->arena, spec, A_template, template), "");
-	if (e->n > before && !val_has(spec, selector))
-		before = e->n;
+	if (!check_selects(e, at, spec, ""))
+		return;
 	if (!skip)
 		check_pod_template(e, below, template, val_get(old, template));
 	check_labels(e, FIELD(below, "labels"), val_get(template, metadata, labels));
@@ -101,7 +99,6 @@ static void check_set_template(struct field_errors *e, const struct field_path *
 
 static void check_set_spec(struct field_errors *e, const struct field_path *at, struct val spec, struct val old, struct lenience lenience)
 {
-	struct field_errors selector_errors;
 	size_t i = 0;
 
 	check_policies(e, at, spec);
@@ -114,8 +111,6 @@ static void check_set_spec(struct field_errors *e, const struct field_path *at, 
 	if (!lenience.is_update && val_has(spec, serviceName))
 		check_name(e, FIELD(at, "serviceName"), val_str(spec, serviceName), name_check_dns1123_label);
 	check_workload_selector(e, FIELD(at, "selector"), val_get(spec, selector), "statefulset");
-	field_errors_init(&selector_errors, e->arena);
-	check_selects(&selector_errors, at, spec, "");
 	check_set_template(e, at, spec, old, lenience.skip_template);
 	check_runs_forever(e, FIELD(at, "template"), val_get(spec, template), "StatefulSet");
 }

@@ -40,23 +40,19 @@ static void check_labels_match(struct field_errors *e, const struct field_path *
 		field_invalid(e, FIELD(FIELD(at, "metadata"), "labels"), labels, "`selector` does not match template `labels`");
 }
 
-void check_selects(struct field_errors *e, const struct field_path *at, struct val spec, const char *bad_selector)
+bool check_selects(struct field_errors *e, const struct field_path *at, struct val spec, const char *bad_selector)
 {
 	struct val selector = val_get(spec, selector);
 	struct selector compiled;
 	struct err ignored;
 
-	if (selector_of_object(e->arena, selector, &compiled, &ignored) >= 0)
+	if (selector_of_object(e->arena, selector, &compiled, &ignored) >= 0) {
 		check_labels_match(e, FIELD(at, "template"), &compiled, val_get(spec, template));
-	else if (bad_selector)
+		return true;
+	}
+	if (bad_selector)
 		field_invalid(e, FIELD(at, "selector"), internal_form(e->arena, TYPE(meta_v1, LabelSelector), selector), "%s", bad_selector);
-}
-
-static bool selector_is_good(struct arena *a, struct val selector)
-{
-	struct selector compiled;
-	struct err ignored;
-	return selector_of_object(a, selector, &compiled, &ignored) >= 0;
+	return false;
 }
 
 void check_runs_forever(struct field_errors *e, const struct field_path *at, struct val template, const char *kind)
@@ -142,8 +138,7 @@ static void check_rs_template(struct field_errors *e, const struct field_path *a
 {
 	const struct field_path *template_at = FIELD(at, "template");
 
-	check_selects(e, at, spec, "invalid label selector");
-	if (!selector_is_good(e->arena, val_get(spec, selector)))
+	if (!check_selects(e, at, spec, "invalid label selector"))
 		return;
 	check_pod_template(e, template_at, val_get(spec, template), val_get(old, template));
 	check_runs_forever(e, template_at, val_get(spec, template), "ReplicaSet");

@@ -36,8 +36,11 @@ void check_cron_job_update(struct field_errors *e, struct val cron_job, struct v
 int64_t count_indexes(struct arena *a, str text, int64_t completions, str *ret_why);
 bool job_condition(struct val job, str type, str status);
 
-/* validate_workloads.c: the selector of a workload must match its template; shown below at: template.metadata.labels. */
-void check_selects(struct field_errors *e, const struct field_path *at, struct val spec, const char *bad_selector);
+/*
+ * validate_workloads.c: the selector of a workload must match its template. False when it cannot be used at all, which is reported with the
+ * words of bad_selector (NULL: not here).
+ */
+bool check_selects(struct field_errors *e, const struct field_path *at, struct val spec, const char *bad_selector);
 /* A selector that must be given and not be empty. */
 void check_workload_selector(struct field_errors *e, const struct field_path *at, struct val selector, const char *kind);
 /* Pods of a workload start again, and run as long as they like. */

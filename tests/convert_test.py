@@ -62,6 +62,9 @@ def test_forms(t):
     t.check("YAML and back gives the same bytes", convert(yaml.stdout, "-o", "protobuf").stdout == pb.stdout)
     etcd = convert(b"/registry/pods/default/web\n" + pb.stdout + b"\n", "-o", "json")
     t.check("what etcdctl prints is read", etcd.stdout == json.stdout, etcd.stderr)
+    kv = convert(b'{"key": "L2E=", "createRevision": 3, "value": "eA=="}', "-t", "mvccpb.KeyValue", "-o", "protobuf")
+    t.check("messages of etcd are plain protobuf", kv.stdout == b"\x0a\x02/a\x10\x03\x2a\x01x", kv.stdout + kv.stderr)
+    t.check("an unknown type is wrong usage", convert(POD, "-t", "core/v1.Podd").returncode == 2)
     for letter in ("-i", "-o"):
         t.check(f"an unknown form for {letter} is wrong usage", convert(POD, letter, "xml").returncode == 2)
 
