@@ -441,7 +441,7 @@ static int key_text(struct walker *w, const struct node *key, const struct node 
 	case YAML_BOOL: *ret = s->b ? STR("true") : STR("false"); break;
 	case YAML_INT: *ret = arena_str(w->arena, go_format_int(s->i, number)); break;
 	case YAML_FLOAT:
-		if (isfinite(s->d))
+		if (isfinite((float)s->d))
 			*ret = arena_str(w->arena, go_format_float((double)(float)s->d, true, GO_FLOAT_G, number));
 		else
 			*ret = isnan(s->d) ? STR(".nan") : s->d < 0 ? STR("-.inf") : STR(".inf");

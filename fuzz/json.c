@@ -15,23 +15,37 @@ static void require(bool ok)
 		abort();
 }
 
-/* Values that JSON text cannot carry over: doubles that read back as integers are equal anyway. */
-static void round_trip(struct arena *a, struct val v, const struct type *type)
+/* To text and back. */
+static struct val again(struct arena *a, struct val v, const struct type *type, unsigned indent)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(64 << 20), pretty = BUF_INIT(256 << 20);
-	struct json_encode_options encode = { .type = type }, indent = { .type = type, .indent = 2 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT(256 << 20);
+	struct json_encode_options encode = { .type = type, .indent = indent };
 	struct json_decode_options decode = { .type = type };
 	struct err err = ERR_INIT;
-	struct val again;
+	struct val back;
 
 	require(json_encode(&text, v, &encode, &err) == 0);
-	require(json_error_offset(buf_str(&text)) < 0);
-	require(json_decode(a, buf_str(&text), &decode, &again, &err) == 0);
-	require(val_equal(v, again));
-	if (text.n < 4096) {
-		require(json_encode(&pretty, v, &indent, &err) == 0);
-		require(json_decode(a, buf_str(&pretty), &decode, &again, &err) == 0);
-		require(val_equal(v, again));
+	str kept = arena_str(a, buf_str(&text));
+	require(json_error_offset(kept) < 0);
+	require(json_decode(a, kept, &decode, &back, &err) == 0);
+	return back;
+}
+
+/*
+ * A typed tree is its own reading, with one exception that Kubernetes has too: what is neither schema nor list where either is
+ * expected is written as null, which reads as absent. So the first trip is not looked at.
+ */
+static void round_trip(struct arena *a, struct val v, const struct type *type)
+{
+	struct err err = ERR_INIT;
+	struct val first = again(a, v, type, 0), canonical;
+
+	require(val_equal(type ? first : v, again(a, first, type, 0)));
+	if (first.n < 100)
+		require(val_equal(first, again(a, first, type, 2)));
+	if (type) {
+		require(val_canonical(a, first, type, NULL, &canonical, &err) == 0);
+		require(val_equal(first, canonical));
 	}
 }
 
@@ -42,14 +56,10 @@ static void as_type(struct arena *a, str text, const struct type *type)
 	struct err err = ERR_INIT;
 	struct val v;
 
-	if (json_decode(a, text, &opt, &v, &err) < 0) {
+	if (json_decode(a, text, &opt, &v, &err) == 0)
+		round_trip(a, v, type);
+	else
 		require(err.n > 0);
-		return;
-	}
-	struct val canonical;
-	require(val_canonical(a, v, type, NULL, &canonical, &err) == 0);
-	require(val_equal(v, canonical));
-	round_trip(a, v, type);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -40,7 +40,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	buf_reset(&json);
 	if (yaml_to_json(text, &json, &duplicates, &err) == 0) {
 		require(json_decode(&a, buf_str(&json), &opt, &v, &err) == 0);
-		round_trip(&a, v);
+		/* A key "<<" is printed without quotes, as by kubectl, and means something else then. */
+		if (str_find(buf_str(&json), STR("\"\\u003c\\u003c\":")) < 0)
+			round_trip(&a, v);
 	}
 	arena_done(&a);
 	return 0;

@@ -342,26 +342,36 @@ static int apply_or_conflict(struct apply *op, const struct versioned *live, con
 	return err_set(op->err, ERR_CONFLICT, STR_FMT, STR_ARG(conflicts.message));
 }
 
-/* Checks the patch and the live object; an object that nobody tracked so far gets a manager for all that is in it. */
+/* An object that nobody tracked so far gets a manager for all that is in it. */
+static int begin_tracking(struct apply *op, struct val object, const struct versioned *live)
+{
+	struct versioned empty;
+	int r = apply_validate(op->arena, live->type, live->v, true, op->err);
+
+	if (r < 0)
+		err_wrap(op->err, r, "failed to convert new object (" STR_FMT ") to smd typed", STR_ARG(apply_object_text(op->arena, object)));
+	else if ((r = apply_document(op, apply_empty_object(op->arena, op->req), &empty)) == 0)
+		r = apply_book_update(op, &empty, live, STR("before-first-apply"));
+	return r < 0 ? err_wrap(op->err, r, "failed to create manager for existing fields") : 0;
+}
+
 static int prepare(struct apply *op, struct val object, struct val patch, struct versioned *ret_live, struct versioned *ret_patch)
 {
 	struct arena *a = op->arena;
-	struct versioned empty;
 	bool create = !val_exists(object);
 	int r = managed_decode(a, val_get(object, metadata, managedFields), &op->managed, op->err);
 
 	if (r < 0)
 		return err_wrap(op->err, r, "failed to decode managed fields");
-	if ((r = check_patch(op, patch)) < 0 || (r = apply_document(op, apply_empty_object(a, op->req), &empty)) < 0 ||
-	    (r = apply_document(op, create ? apply_empty_object(a, op->req) : object, ret_live)) < 0)
+	if ((r = check_patch(op, patch)) < 0 ||
+	    (r = apply_document(op, create ? apply_empty_object(a, op->req) : object, ret_live)) < 0 ||
+	    (!op->managed.n && !create && (r = begin_tracking(op, object, ret_live)) < 0))
 		return r;
 	*ret_patch = (struct versioned){ patch, ret_live->type, op->req->api_version };
 	if ((r = apply_validate(a, ret_patch->type, patch, false, op->err)) < 0)
 		return err_wrap(op->err, r, "failed to create typed patch object (" STR_FMT ")", STR_ARG(apply_object_text(a, patch)));
 	if ((r = apply_validate(a, ret_live->type, ret_live->v, true, op->err)) < 0)
 		return err_wrap(op->err, r, "failed to create typed live object (" STR_FMT ")", STR_ARG(apply_object_text(a, object)));
-	if (!op->managed.n && !create && (r = apply_book_update(op, &empty, ret_live, STR("before-first-apply"))) < 0)
-		return err_wrap(op->err, r, "failed to create manager for existing fields");
 	return 0;
 }
 

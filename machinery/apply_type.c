@@ -48,6 +48,7 @@ enum table_form {
 	STRUCT_GRANULAR, /* ... makes not so */
 	WHOLE,           /* node is a struct field: the list, map or scalar that it is */
 	ELEMENT,         /* the elements of a list or map */
+	TEXT,            /* a string; node is NULL */
 };
 
 static const struct apply_schema table_schema;
@@ -71,13 +72,13 @@ static enum apply_scalar scalar_of(enum kind kind)
 	case KIND_FLOAT: return APPLY_NUMERIC;
 	case KIND_TIME:
 	case KIND_MICROTIME:
-	case KIND_QUANTITY:
-	case KIND_INT_OR_STRING: return APPLY_UNTYPED;
+	case KIND_QUANTITY: return APPLY_UNTYPED;
 	case KIND_STRING:
 	case KIND_BYTES:
 	case KIND_RAW_BYTES:
 	case KIND_ENUM:
 	case KIND_DURATION: return APPLY_STRING;
+	case KIND_INT_OR_STRING:
 	case KIND_JSON:
 	case KIND_FIELDS:
 	case KIND_STRINGS:
@@ -93,6 +94,10 @@ static void table_shape(struct apply_type t, struct apply_shape *ret)
 		const struct type *type = t.node;
 		ret->map = true;
 		ret->map_atomic = t.form == STRUCT_ATOMIC || (t.form == STRUCT && (type->flags & TYPE_ATOMIC));
+		return;
+	}
+	if (t.form == TEXT) {
+		ret->scalar = APPLY_STRING;
 		return;
 	}
 	const struct field *f = t.node;
@@ -111,7 +116,10 @@ static void table_shape(struct apply_type t, struct apply_shape *ret)
 	}
 }
 
-/* A single value of the field's kind. Structs that have several JSON forms are typeless in OpenAPI, and so is JSON in their package. */
+/*
+ * A single value of the field's kind. What has several JSON forms is typeless in OpenAPI, and so is JSON in the package of those structs
+ * that have.
+ */
 static struct apply_type table_one(const struct field *f, const struct type *owner, enum table_form scalar_form)
 {
 	switch ((enum kind)f->kind) {
@@ -123,6 +131,7 @@ static struct apply_type table_one(const struct field *f, const struct type *own
 		return table_type(f->type, f->flags & FIELD_ATOMIC ? STRUCT_ATOMIC : f->flags & FIELD_GRANULAR ? STRUCT_GRANULAR : STRUCT);
 	case KIND_JSON:
 		return owner && str_starts(owner->package, STR("apiextensions/")) ? apply_type_deduced() : apply_type_atomic();
+	case KIND_INT_OR_STRING:
 	case KIND_FIELDS:
 		return apply_type_deduced();
 	default:
@@ -147,9 +156,7 @@ static int table_member(struct apply_type t, atom name, struct apply_type *ret)
 static struct apply_type table_item(struct apply_type t)
 {
 	const struct field *f = t.node;
-	if (f->kind == KIND_STRINGS) /* a named list of strings, which is atomic: what is in it does not matter */
-		return apply_type_atomic();
-	return table_one(f, NULL, ELEMENT);
+	return f->kind == KIND_STRINGS && (t.form == ELEMENT || f->shape == SHAPE_ONE) ? table_type(NULL, TEXT) : table_one(f, NULL, ELEMENT);
 }
 
 static str table_default(struct apply_type t, atom name)

@@ -126,15 +126,19 @@ static struct field_set fields_of_map(struct fields *f, struct apply_type t, str
 	return field_set_end(&f->sets, begin);
 }
 
-/* An item is always owned along with what it holds. Items that share a key are owned as one, without a look inside. */
+/*
+ * An item is always owned along with what it holds. Items that share a key are owned as one, without a look inside. Items without one (pruning
+ * can leave a null) are owned by nobody.
+ */
 static struct field_set fields_of_list(struct fields *f, struct apply_type t, const struct apply_shape *s, struct val v,
 				       const struct step *at)
 {
 	struct apply_type item = t.schema->item(t);
+	struct typed_walk quiet = { .arena = f->walk.arena };
 	struct typed_items items;
 	uint32_t begin = field_set_begin(&f->sets);
 
-	typed_items(&f->walk, at, t, s, v, false, &items);
+	typed_items(&quiet, at, t, s, v, false, &items);
 	for (uint32_t i = 0; i < items.n; i++) {
 		struct field_set below = FIELD_SET_EMPTY;
 		bool leaf;

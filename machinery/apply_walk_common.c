@@ -16,24 +16,29 @@ static void print_way(struct buf *b, const struct step *at)
 		path_element_print(b, &way[--n]->at);
 }
 
+static void keep_error(struct typed_walk *w, str message)
+{
+	if (!w->errors)
+		w->errors = ARENA_ARRAY(w->arena, str, TYPED_ERRORS_MAX);
+	if (w->n_errors++ < TYPED_ERRORS_MAX)
+		w->errors[w->n_errors - 1] = arena_str(w->arena, message);
+}
+
 void typed_error(struct typed_walk *w, const struct step *at, str message)
 {
-	if (w->n_errors++ >= TYPED_ERRORS_MAX)
-		return;
 	CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
 	print_way(&b, at);
 	if (b.n)
 		buf_add(&b, STR(": "));
 	buf_add(&b, message);
-	w->errors[w->n_errors - 1] = arena_str(w->arena, buf_str(&b));
+	keep_error(w, buf_str(&b));
 }
 
 bool typed_too_deep(struct typed_walk *w, const struct step *at)
 {
 	if (!at || at->depth < VAL_RECURSION_MAX)
 		return false;
-	if (w->n_errors++ < TYPED_ERRORS_MAX)
-		w->errors[w->n_errors - 1] = STR("the object is nested too deeply");
+	keep_error(w, STR("the object is nested too deeply"));
 	return true;
 }
 

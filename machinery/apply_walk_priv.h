@@ -10,7 +10,7 @@ enum { TYPED_ERRORS_MAX = 50 };
 
 struct typed_walk {
 	struct arena *arena;
-	str errors[TYPED_ERRORS_MAX];
+	str *errors;
 	size_t n_errors;              /* also counts those that there was no room for */
 };
 

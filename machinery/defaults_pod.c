@@ -303,6 +303,8 @@ struct val default_pod(struct arena *a, struct val pod)
 		spec = edit_member(a, spec, A_containers, containers_host_ports);
 		spec = edit_member(a, spec, A_initContainers, containers_host_ports);
 	}
+	if (val_int(spec, terminationGracePeriodSeconds) < 0)
+		spec = val_put(a, spec, A_terminationGracePeriodSeconds, val_of_int(1));
 	pod = val_put(a, pod, A_spec, default_pod_spec(a, spec));
 	return edit_member(a, pod, A_status, default_pod_status);
 }

@@ -100,15 +100,6 @@ struct val default_stateful_set(struct arena *a, struct val sts)
 	return default_spec(a, sts, A_revisionHistoryLimit, val_of_int(10));
 }
 
-/* maxUnavailable belongs to a feature that is off; only an object that has it keeps it. */
-struct val prepare_stateful_set(struct arena *a, struct val sts) { return val_without(a, sts, spec, updateStrategy, rollingUpdate, maxUnavailable); }
-
-struct val prepare_stateful_set_update(struct arena *a, str subresource, struct val sts, struct val old)
-{
-	(void)subresource;
-	return val_has(old, spec, updateStrategy, rollingUpdate, maxUnavailable) ? sts : prepare_stateful_set(a, sts);
-}
-
 /* ---- jobs ---- */
 
 static struct val default_pattern(struct arena *a, struct val pattern) { return default_member(a, pattern, A_status, VAL_LIT("True")); }

@@ -488,22 +488,14 @@ static bool patterns_end(const struct patterns *p)
 	return false;
 }
 
-/*
- * The patterns that go on through this element. As in Kubernetes, the first * takes precedence over all others of its level, be they
- * names or further *.
- */
+/* The patterns that go on through this element. */
 static void patterns_through(const struct patterns *p, const struct path_element *at, struct patterns *ret)
 {
 	ret->n = 0;
 	for (size_t i = 0; i < p->n; i++) {
 		str head, tail;
 		str_cut(p->rest[i], '.', &head, &tail);
-		if (str_eq(head, STR("*"))) {
-			ret->rest[0] = tail;
-			ret->n = 1;
-			return;
-		}
-		if (at->kind == PATH_FIELD && str_eq(head, atom_str(at->field)))
+		if (str_eq(head, STR("*")) || (at->kind == PATH_FIELD && str_eq(head, atom_str(at->field))))
 			ret->rest[ret->n++] = tail;
 	}
 }

@@ -1,5 +1,7 @@
 /* What the server fills in for pods, and what their endpoints may not change. */
+#include "base/clock.h"
 #include "codec/atoms.h"
+#include "codec/time.h"
 #include "machinery/validate_pod.h"
 
 #define APP_ARMOR_PREFIX STR("container.apparmor.security.beta.kubernetes.io/")
@@ -108,9 +110,12 @@ static struct val apply_annotations(struct arena *a, struct val spec, struct val
 static struct val first_status(struct arena *a, struct val spec)
 {
 	struct val conditions = VAL_EMPTY;
+	char now[TIME_TEXT_MAX];
 
 	if (val_len(val_get(spec, schedulingGates)))
-		conditions = LIST(a, OBJECT(a, F(type, VAL_LIT("PodScheduled")), F(status, VAL_LIT("False")), F(reason, VAL_LIT("SchedulingGated")),
+		conditions = LIST(a, OBJECT(a, F(type, VAL_LIT("PodScheduled")), F(status, VAL_LIT("False")),
+					    F(lastTransitionTime, VAL_STR(arena_str(a, time_format((struct timestamp){ clock_wall_ns() / NS_PER_S, 0 }, now)))),
+					    F(reason, VAL_LIT("SchedulingGated")),
 					    F(message, VAL_LIT("Scheduling is blocked due to non-empty scheduling gates"))));
 	return OBJECT(a, F(phase, VAL_LIT("Pending")), F(conditions, conditions), F(qosClass, VAL_STR(pod_qos_class(spec))));
 }

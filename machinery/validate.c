@@ -156,6 +156,7 @@ int prepare_create(struct arena *a, const struct type *type, struct val object, 
 
 	if (has_status(type) && !(rules->flags & KIND_STATUS_ON_CREATE))
 		object = val_without(a, object, status);
+	object = drop_disabled_fields(a, type, object, VAL_EMPTY);
 	if (rules->flags & KIND_GENERATION)
 		object = val_with(a, object, val_of_int(1), metadata, generation);
 	if (rules->prepare)
@@ -188,6 +189,7 @@ int prepare_update(struct arena *a, const struct type *type, str subresource, st
 		object = val_put(a, object, A_status, val_get(old, status));
 	else if (str_eq(subresource, STR("status")))
 		object = keep_content(a, object, old);
+	object = drop_disabled_fields(a, type, object, old);
 	object = val_with(a, object, generation ? val_of_int(generation) : VAL_EMPTY, metadata, generation);
 	if (rules->prepare_update)
 		object = rules->prepare_update(a, subresource, object, old);
@@ -219,15 +221,15 @@ void validate_create(const struct type *type, struct val object, struct field_er
 		check_generic_meta(errors, at, meta, namespaced, name_rule_path_segment);
 }
 
-/* What the server does for every update before the kind's own rules, and the part of those that is the same everywhere. */
-static void check_update_meta(struct field_errors *e, const struct type *type, const struct kind_rules *rules, struct val object, struct val old)
+/* What the server does for every update before the kind's own rules; with_kind: and the part of those that is the same everywhere. */
+static void check_update_meta(struct field_errors *e, const struct type *type, struct val object, struct val old, bool with_kind)
 {
 	const struct field_path *at = FIELD(NULL, "metadata");
 	struct val meta = val_get(object, metadata), before = val_get(old, metadata);
 
 	check_generic_meta(e, at, meta, is_namespaced(type), name_rule_path_segment);
 	check_generic_meta_update(e, at, meta, before);
-	if (rules->type && !(rules->flags & KIND_OWN_META))
+	if (with_kind)
 		check_object_meta_update(e, at, meta, before);
 }
 
@@ -235,7 +237,7 @@ void validate_update(const struct type *type, struct val object, struct val old,
 {
 	const struct kind_rules *rules = rules_of(type);
 
-	check_update_meta(errors, type, rules, object, old);
+	check_update_meta(errors, type, object, old, rules->type && !(rules->flags & KIND_OWN_META));
 	if (rules->check_update) {
 		rules->check_update(errors, object, old);
 	} else if (rules->check) {
@@ -251,7 +253,7 @@ void validate_subresource(const struct type *type, str subresource, struct val o
 {
 	const struct kind_rules *rules = rules_of(type);
 
-	check_update_meta(errors, type, rules, object, old);
+	check_update_meta(errors, type, object, old, rules->check_subresource && !(rules->flags & KIND_OWN_META));
 	if (rules->check_subresource)
 		rules->check_subresource(errors, subresource, object, old);
 	if (rules->flags & KIND_DECLARATIVE)

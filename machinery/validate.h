@@ -11,7 +11,11 @@
 
 #include "machinery/field_error.h"
 
-/* The object with Kubernetes' defaults set (idempotent). */
+/*
+ * The object with Kubernetes' defaults set (idempotent). Kubernetes does this whenever it decodes an object, that of the store included: what
+ * prepare_create adds can lead to further defaults (a Job takes the labels of its template), which a caller that keeps the object instead
+ * of reading it back gets by a second call after validation.
+ */
 int default_object(struct arena *a, const struct type *type, struct val object, struct val *ret, struct err *err);
 
 /*

@@ -1,4 +1,5 @@
 /* Small checks that several of the groups besides pods need. */
+#include "base/encoding.h"
 #include "codec/atoms.h"
 #include "codec/json.h"
 #include "machinery/ip.h"
@@ -48,6 +49,12 @@ bool list_has(struct val list, str text)
 		if (str_eq(val_as_str(*item), text))
 			return true;
 	return false;
+}
+
+size_t base64_size(str base64)
+{
+	size_t padding = str_ends(base64, STR("==")) ? 2 : str_ends(base64, STR("=")) ? 1 : 0;
+	return base64_decoded_max(base64.n) - padding;
 }
 
 str form_diff(struct arena *a, struct val before, struct val after)

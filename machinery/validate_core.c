@@ -46,12 +46,6 @@ static void check_namespace_subresource(struct field_errors *e, str subresource,
 
 /* ---- ConfigMap and Secret ---- */
 
-static size_t decoded_size(str base64)
-{
-	size_t padding = str_ends(base64, STR("==")) ? 2 : str_ends(base64, STR("=")) ? 1 : 0;
-	return base64_decoded_max(base64.n) - padding;
-}
-
 static void check_config_map(struct field_errors *e, struct val map)
 {
 	struct val binary = val_get(map, binaryData);
@@ -69,7 +63,7 @@ static void check_config_map(struct field_errors *e, struct val map)
 	VAL_EACH_MEMBER(m, binary) {
 		str key = atom_str(m->key);
 		check_name(e, FIELD_KEY(FIELD(NULL, "binaryData"), key), key, name_check_config_key);
-		size += decoded_size(val_as_str(m->val));
+		size += base64_size(val_as_str(m->val));
 	}
 	if (size > DATA_MAX)
 		field_too_long(e, FIELD(NULL, ""), DATA_MAX);
@@ -155,7 +149,7 @@ static void check_secret(struct field_errors *e, struct val secret)
 	VAL_EACH_MEMBER(m, data) {
 		str key = atom_str(m->key);
 		check_name(e, FIELD_KEY(FIELD(NULL, "data"), key), key, name_check_config_key);
-		size += decoded_size(val_as_str(m->val));
+		size += base64_size(val_as_str(m->val));
 	}
 	if (size > DATA_MAX)
 		field_too_long(e, FIELD(NULL, "data"), DATA_MAX);

@@ -21,6 +21,8 @@ void check_name_joined(struct field_errors *e, const struct field_path *at, str 
 /* As check_immutable for a text, an absent one being "". */
 void check_immutable_str(struct field_errors *e, const struct field_path *at, str now, str before);
 bool list_has(struct val list, str text);
+/* The bytes that a text in base64 stands for; it is well-formed. */
+size_t base64_size(str base64);
 /* What Kubernetes prints about the difference of two objects, given as internal_form makes them. */
 str form_diff(struct arena *a, struct val before, struct val after);
 /* A typed number of Go that is shown as 0 when it is absent. */
@@ -124,6 +126,7 @@ void check_autoscaler_status(struct field_errors *e, str subresource, struct val
  */
 
 struct val default_webhooks(struct arena *a, struct val configuration);
+struct val default_mutating_webhooks(struct arena *a, struct val configuration);
 struct val default_admission_policy(struct arena *a, struct val policy);
 struct val default_admission_binding(struct arena *a, struct val binding);
 
@@ -147,8 +150,28 @@ void check_mutating_policy_update(struct field_errors *e, struct val policy, str
 void check_mutating_binding(struct field_errors *e, struct val binding);
 
 struct val default_crd(struct arena *a, struct val crd);
+struct val default_api_service(struct arena *a, struct val service);
+struct val default_resource_claim(struct arena *a, struct val claim);
+struct val default_claim_template(struct arena *a, struct val template);
+struct val default_resource_slice(struct arena *a, struct val slice);
+struct val default_taint_rule(struct arena *a, struct val rule);
+
 void check_crd(struct field_errors *e, struct val crd);
 void check_crd_update(struct field_errors *e, struct val crd, struct val old);
 void check_crd_status(struct field_errors *e, str subresource, struct val crd, struct val old);
+
+void check_resource_claim(struct field_errors *e, struct val claim);
+void check_resource_claim_update(struct field_errors *e, struct val claim, struct val old);
+void check_resource_claim_status(struct field_errors *e, str subresource, struct val claim, struct val old);
+void check_claim_template(struct field_errors *e, struct val template);
+void check_claim_template_update(struct field_errors *e, struct val template, struct val old);
+void check_device_class(struct field_errors *e, struct val class);
+void check_device_class_update(struct field_errors *e, struct val class, struct val old);
+void check_taint_rule(struct field_errors *e, struct val rule);
+void check_taint_rule_update(struct field_errors *e, struct val rule, struct val old);
+void check_taint_rule_status(struct field_errors *e, str subresource, struct val rule, struct val old);
+void check_resource_slice(struct field_errors *e, struct val slice);
+void check_resource_slice_update(struct field_errors *e, struct val slice, struct val old);
+name_rule name_rule_long;
 
 #endif

@@ -425,7 +425,7 @@ static void check_completions_update(struct field_errors *e, const struct field_
 	struct val now = val_get(spec, completions), before = val_get(old, completions);
 
 	if (!is_indexed(spec))
-		check_immutable(e, at, NULL, val_is_nil(now) ? VAL_NULL_VALUE : now, before);
+		check_immutable(e, at, NULL, now, before);
 	else if (!val_semantic_equal(NULL, now, before) && val_exists(now) && val_as_int(now) != val_int(spec, parallelism))
 		field_invalid(e, at, now, "can only be modified in tandem with spec.parallelism");
 }
@@ -489,9 +489,12 @@ static void check_template_change(struct field_errors *e, const struct field_pat
 
 void check_job_update(struct field_errors *e, struct val job, struct val old)
 {
-	const struct field_path *at = FIELD(NULL, "spec"), *meta = FIELD(NULL, "metadata");
+	const struct field_path *at = FIELD(NULL, "spec");
 	struct val spec = val_get(job, spec), before = val_get(old, spec);
 
+	/* Kubernetes checks the job as if it were new, and then its spec once more with the change. */
+	check_object_meta(e, FIELD(NULL, "metadata"), val_get(job, metadata), true, name_rule_subdomain);
+	check_job_as_new(e, job, old);
 	check_job_spec(e, spec, before);
 	check_completions_update(e, FIELD(at, "completions"), spec, before);
 	check_immutable(e, FIELD(at, "selector"), TYPE(meta_v1, LabelSelector), val_get(spec, selector), val_get(before, selector));
@@ -502,7 +505,6 @@ void check_job_update(struct field_errors *e, struct val job, struct val old)
 	check_immutable(e, FIELD(at, "backoffLimitPerIndex"), NULL, val_get(spec, backoffLimitPerIndex), val_get(before, backoffLimitPerIndex));
 	check_immutable(e, FIELD(at, "managedBy"), NULL, val_get(spec, managedBy), val_get(before, managedBy));
 	check_immutable(e, FIELD(at, "successPolicy"), TYPE(batch_v1, SuccessPolicy), val_get(spec, successPolicy), val_get(before, successPolicy));
-	(void)meta;
 }
 
 /* ---- CronJob ---- */

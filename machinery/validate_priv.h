@@ -14,7 +14,7 @@
  *	create:       metadata with the kind's name rule; check; only if all that is fine, metadata with the rule for all names
  *	update:       metadata with the rule for all names; its change; its change once more (strategies repeat it); check_update
  *	              without check_update, the kind has no rules of its own for updates: metadata with the kind's name rule; check
- *	subresource:  metadata with the rule for all names; its change; its change once more; check_subresource
+ *	subresource:  metadata with the rule for all names; its change; with check_subresource: its change once more; check_subresource
  *
  * Nothing here keeps state: any thread, no suspension.
  */
@@ -59,6 +59,8 @@ struct kind_rules {
 extern const struct kind_rules rules_core[], rules_pod[], rules_workloads[], rules_networking[], rules_storage[], rules_access[],
 	rules_extensions[];
 
+/* The object without fields of features that are off, unless old (VAL_NONE for a new object) uses them: disabled_fields.c. */
+struct val drop_disabled_fields(struct arena *a, const struct type *type, struct val object, struct val old);
 /* The declarative rules of the schema for a kind with KIND_DECLARATIVE: validate_declarative.c. old is VAL_NONE for a new object. */
 void check_declared(struct field_errors *e, const struct type *type, struct val object, struct val old);
 

@@ -18,8 +18,6 @@ struct val prepare_job(struct arena *a, struct val job);
 struct val prepare_daemon_set(struct arena *a, struct val ds);
 struct val prepare_daemon_set_update(struct arena *a, str subresource, struct val ds, struct val old);
 struct val prepare_deployment_update(struct arena *a, str subresource, struct val deployment, struct val old);
-struct val prepare_stateful_set(struct arena *a, struct val sts);
-struct val prepare_stateful_set_update(struct arena *a, str subresource, struct val sts, struct val old);
 
 /* validate_stateful_set.c */
 void check_stateful_set(struct field_errors *e, struct val sts);
