@@ -4,6 +4,12 @@
 #include <stdatomic.h>
 #include <time.h>
 
+/* What stands behind the two functions that everybody calls. */
+struct source {
+	int64_t (*now_ns)(void);
+	int64_t (*wall_ns)(void);
+};
+
 static int64_t read_system(clockid_t id)
 {
 	struct timespec t;
@@ -14,8 +20,8 @@ static int64_t read_system(clockid_t id)
 static int64_t system_now_ns(void) { return read_system(CLOCK_MONOTONIC); }
 static int64_t system_wall_ns(void) { return read_system(CLOCK_REALTIME); }
 
-static const struct clock_source system_source = { system_now_ns, system_wall_ns };
-static const struct clock_source *_Atomic source = &system_source;
+static const struct source system_source = { system_now_ns, system_wall_ns };
+static const struct source *_Atomic source = &system_source;
 
 static _Atomic int64_t virtual_now, virtual_wall;
 static struct list hooks = LIST_INIT(hooks);
@@ -23,25 +29,20 @@ static struct list hooks = LIST_INIT(hooks);
 int64_t clock_now_ns(void) { return atomic_load_explicit(&source, memory_order_acquire)->now_ns(); }
 int64_t clock_wall_ns(void) { return atomic_load_explicit(&source, memory_order_acquire)->wall_ns(); }
 
-void clock_set_source(const struct clock_source *s)
-{
-	atomic_store_explicit(&source, s ? s : &system_source, memory_order_release);
-}
-
 static int64_t read_virtual_now(void) { return atomic_load(&virtual_now); }
 static int64_t read_virtual_wall(void) { return atomic_load(&virtual_wall); }
 
-static const struct clock_source virtual_source = { read_virtual_now, read_virtual_wall };
+static const struct source virtual_source = { read_virtual_now, read_virtual_wall };
 
 void clock_virtual_set(int64_t now_ns, int64_t wall_ns)
 {
 	atomic_store(&virtual_now, now_ns);
 	atomic_store(&virtual_wall, wall_ns);
-	clock_set_source(&virtual_source);
+	atomic_store_explicit(&source, &virtual_source, memory_order_release);
 }
 
 bool clock_is_virtual(void) { return atomic_load(&source) == &virtual_source; }
-void clock_virtual_off(void) { clock_set_source(NULL); }
+void clock_virtual_off(void) { atomic_store_explicit(&source, &system_source, memory_order_release); }
 
 /* Deadlines that are past are not counted: their hooks have been called, and act when they get to run. */
 int64_t clock_virtual_next_ns(void)

@@ -16,14 +16,6 @@ int64_t clock_now_ns(void);
 /* Nanoseconds since 1970 UTC: for what is shown or stored. May be set back by the administrator. */
 int64_t clock_wall_ns(void);
 
-struct clock_source {
-	int64_t (*now_ns)(void);
-	int64_t (*wall_ns)(void);
-};
-
-/* Puts another source, which lives as long as it is in place, behind both functions; NULL: the system's clock. */
-void clock_set_source(const struct clock_source *source);
-
 /*
  * The virtual clock. One thread drives it; other threads may read the time meanwhile.
  * clock_virtual_set puts it in place, showing these times, and may be called again to jump to others (no hook is called).

@@ -10,17 +10,6 @@ TEST(clock_system)
 	CHECK(!clock_is_virtual());
 }
 
-static int64_t fixed(void) { return 17; }
-
-TEST(clock_source_can_be_replaced)
-{
-	static const struct clock_source source = { fixed, fixed };
-	clock_set_source(&source);
-	CHECK(clock_now_ns() == 17 && clock_wall_ns() == 17);
-	clock_set_source(NULL);
-	CHECK(clock_now_ns() != 17);
-}
-
 TEST(clock_virtual_stands_still)
 {
 	clock_virtual_set(100, 5000);

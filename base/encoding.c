@@ -63,8 +63,8 @@ static size_t b64_encode(const struct alphabet *a, char *out, str in)
 
 static void b64_encode_buf(const struct alphabet *a, struct buf *b, str in)
 {
-	/* Divided before it is multiplied, so a length near SIZE_MAX cannot wrap around. */
-	char *at = in.n / 3 < SIZE_MAX / 8 ? buf_reserve(b, base64_encoded_len(in.n)) : buf_reserve(b, SIZE_MAX);
+	size_t n = a->padded ? base64_encoded_len(in.n) : base64url_encoded_len(in.n);
+	char *at = buf_reserve(b, in.n <= SIZE_MAX / 2 ? n : SIZE_MAX); /* near SIZE_MAX, n has wrapped around */
 	if (at)
 		buf_commit(b, b64_encode(a, at, in));
 }

@@ -51,15 +51,13 @@ static inline void list_remove(struct list *item)
 /* Is item in a list? False also for one that is all zero. */
 static inline bool list_linked(const struct list *item) { return item->next && item->next != item; }
 
-/* The first link, or NULL when the list is empty; LIST_FIRST gives the item. */
-static inline struct list *list_first(const struct list *head) { return list_empty(head) ? NULL : head->next; }
-
 /* The item around a link, NULL for the head: the end of a walk. */
 static inline void *list_item(const struct list *head, struct list *at, size_t offset)
 {
 	return at == head ? NULL : (char *)at - offset;
 }
 
+/* The first item, and the one after an item; NULL when there is none. */
 #define LIST_FIRST(type, head, member) ((type *)list_item(head, (head)->next, offsetof(type, member)))
 #define LIST_AFTER(type, item, head, member) ((type *)list_item(head, (item)->member.next, offsetof(type, member)))
 

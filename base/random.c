@@ -43,7 +43,12 @@ static void from_kernel(void *out, size_t n)
 	}
 }
 
-static void unmap_block(void *block) { munmap(block, sizeof(struct block)); }
+/* At the end of a thread, whose later destructors may still draw: they get a new block. */
+static void unmap_block(void *block)
+{
+	munmap(block, sizeof(struct block));
+	thread_block = NULL;
+}
 
 static void init_once(void)
 {

@@ -1,8 +1,8 @@
 /*
- * Decoding and encoding one Pod of about 4 KiB, beside the two usual JSON libraries of C. Each figure is the best of many short
- * rounds that take turns, so that other work on the machine disturbs all of them alike.
+ * Decoding and encoding one Pod of about 4 KiB, beside the two usual JSON libraries of C. Each figure is the best of
+ * many short rounds that take turns, so that other work on the machine disturbs all of them alike.
  *
- *	bench-codec pod.json
+ * bench-codec pod.json
  */
 #include <malloc.h>
 #include <stdio.h>

@@ -110,7 +110,11 @@ static int validate(struct convert *c, struct arena *a, const struct type *type,
 	int r = default_object(a, type, *v, v, err);
 	if (r < 0)
 		return r;
-	validate_create(type, *v, &errors);
+	/* The API server knows the namespace from the URL. */
+	struct val placed = *v;
+	if (type_is_namespaced(type) && !val_str(*v, metadata, namespace).n)
+		placed = val_with(a, *v, VAL_LIT("default"), metadata, namespace);
+	validate_create(type, placed, &errors);
 	if (errors.n == 0)
 		return 0;
 	str message = field_errors_message(&errors, type, val_str(*v, metadata, name));

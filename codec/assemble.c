@@ -6,13 +6,16 @@
 #include "base/mem.h"
 #include "codec/json_scan.h"
 
-enum { FIRST_FRAMES = 24, FIRST_SLOTS = 96 };
+/* Members that may be copied because a field occurs again: repeating a field must not cost more than writing it once. */
+enum { FIRST_FRAMES = 24, FIRST_SLOTS = 96, MERGED_MAX = 1 << 20 };
 
 static const struct target free_target = { .kind = KIND_JSON, .shape = SHAPE_ONE, .element = true };
 
 void assembly_init(struct assembly *as, struct arena *a, const struct type *type, struct strict_errors *strict)
 {
-	*as = (struct assembly){ .arena = a, .strict = strict, .free_root = !type, .cap_frames = FIRST_FRAMES, .cap_slots = FIRST_SLOTS };
+	*as = (struct assembly){ .arena = a, .strict = strict, .free_root = !type };
+	as->cap_frames = FIRST_FRAMES;
+	as->cap_slots = FIRST_SLOTS;
 	as->strict_base = strict ? strict->n : 0;
 	as->first = as->frames = mem_alloc(FIRST_FRAMES * sizeof(*as->frames) + FIRST_SLOTS * sizeof(*as->slots));
 	as->slots = (struct slot *)(void *)(as->frames + FIRST_FRAMES);
@@ -81,16 +84,21 @@ static bool mark_seen(struct frame *f, uint32_t i)
 	return before;
 }
 
-/* Go finds an object's kind without regard to case; then it has to be looked for with more care than in the fast path. */
+/*
+ * Go finds an object's kind without regard to case; then it has to be looked for with more care than in the fast
+ * path.
+ */
 static bool folds_to(str text, str name)
 {
 	for (size_t i = 0; i < name.n; i++) {
 		uint32_t rune;
 		size_t n = str_rune(text, &rune);
 		char want = name.p[i] | 0x20;
-		bool same = n == 1 ? ((char)rune | 0x20) == want && rune >= 'A'
-				   : (rune == 0x212a && want == 'k') || (rune == 0x17f && want == 's'); /* Kelvin sign, long s */
-		if (!n || !same)
+		if (n == 3 && rune == 0x212a)
+			rune = 'k'; /* the Kelvin sign */
+		else if (n == 2 && rune == 0x17f)
+			rune = 's'; /* the long s */
+		if (!n || rune < 'A' || rune > 'z' || ((char)rune | 0x20) != want)
 			return false;
 		text = str_skip(text, n);
 	}
@@ -324,6 +332,12 @@ static void merge_earlier(struct assembly *as, struct frame *f, struct val old)
 		f->old = old;
 	if (old.type != VAL_OBJECT || (f->kind != FRAME_STRUCT && f->kind != FRAME_MAP))
 		return;
+	as->merged += old.n;
+	if (as->merged > MERGED_MAX) {
+		static const struct misfit m = { .fatal = true, .text = STR_INIT("too many duplicate fields") };
+		assembly_misfit(as, &m);
+		return;
+	}
 	f->merging = true;
 	f->unsorted = true;
 	for (uint32_t i = 0; i < old.n; i++) {
@@ -355,7 +369,8 @@ static void open_elements(struct assembly *as, enum frame_kind kind, struct targ
 
 static struct target element_target(const struct target *t)
 {
-	return (struct target){ .kind = t->kind, .shape = SHAPE_ONE, .element = true, .type = t->type, .field = t->field };
+	return (struct target){ .kind = t->kind, .shape = SHAPE_ONE, .element = true, .type = t->type,
+				.field = t->field };
 }
 
 /* JSONSchemaPropsOr...: an object is a schema, a list has schemas or strings. */
@@ -377,7 +392,8 @@ static bool open_form(struct assembly *as, bool object)
 	if (object)
 		open_struct(as, schema->type);
 	else
-		open_elements(as, FRAME_LIST, (struct target){ .kind = list->kind, .element = true, .type = list->type, .field = list });
+		open_elements(as, FRAME_LIST, (struct target){ .kind = list->kind, .element = true,
+							       .type = list->type, .field = list });
 	as->top->form = true;
 	as->top->outer_saved = outer;
 	as->saved = STR_NONE;

@@ -1,10 +1,11 @@
 /*
- * Assembling a typed tree from a stream of events (key, open, close, scalar), private to this folder. The JSON decoder drives it from
- * text, val_canonical from a free tree: what fits a field, what is dropped and what Kubernetes says about misfits is decided
- * here once.
+ * Assembling a typed tree from a stream of events (key, open, close, scalar), private to this folder. The JSON
+ * decoder drives it from text, val_canonical from a free tree: what fits a field, what is dropped and what Kubernetes
+ * says about misfits is decided here once.
  *
- * Frames and finished members wait on two growing stacks; a list or object is copied into the arena when it closes. A member that
- * occurs twice is decoded into the first one, as Go does: structs and maps merge, lists element by element.
+ * Frames and finished members wait on two growing stacks; a list or object is copied into the arena when it closes. A
+ * member that occurs twice is decoded into the first one, as Go does: structs and maps merge, lists element by
+ * element.
  */
 #ifndef C8S_CODEC_ASSEMBLE_H
 #define C8S_CODEC_ASSEMBLE_H
@@ -36,7 +37,10 @@ struct target {
 	const struct field *field; /* for names; NULL for the root and inside free trees */
 };
 
-/* Why a value does not fit: a type error that gets a path, or a ready text. Fatal errors win over earlier others, as in Go. */
+/*
+ * Why a value does not fit: a type error that gets a path, or a ready text. Fatal errors win over earlier others, as
+ * in Go.
+ */
 struct misfit {
 	bool fatal;
 	str value;           /* "string", "number 1.5"; n == 0: text is set instead */
@@ -80,7 +84,7 @@ struct assembly {
 	bool free_root;      /* no type at all: duplicate keys are reported */
 	bool failed;         /* a fatal error: stop */
 	bool recheck_kind;   /* the root has another member that Go would take for kind or apiVersion */
-	unsigned forms;      /* JSON forms (enum form) around the current value: Go decodes inside them without strictness */
+	unsigned forms;      /* JSON forms (enum form) around the current value: no strictness inside them, as in Go */
 	struct target target;
 	struct frame *top;   /* NULL outside of the root */
 	struct frame *frames;
@@ -91,6 +95,8 @@ struct assembly {
 	str saved;           /* the first error that is not fatal, of the innermost form */
 	str fatal;
 	uint32_t clock;      /* counts keys */
+	uint64_t merged;     /* members that were copied because their object occurred again */
+	uint32_t n_noted;    /* strict errors, those that were known already included */
 	size_t strict_base;  /* strict errors from here on are ours */
 	uint32_t strict_when[STRICT_ERRORS_MAX]; /* their clock: those of a map are found only at its end */
 };
@@ -100,8 +106,8 @@ void assembly_init(struct assembly *as, struct arena *a, const struct type *type
 void assembly_done(struct assembly *as);
 
 /*
- * The next member's key; key is its atom if the caller has it, else 0. False: the schema does not know it, and the caller passes
- * over its value without any event.
+ * The next member's key; key is its atom if the caller has it, else 0. False: the schema does not know it, and the
+ * caller passes over its value without any event.
  */
 bool assembly_key(struct assembly *as, str text, atom key);
 /* Begins a list or object. False: it does not fit (or the assembly failed), and the caller passes over it. */
@@ -123,8 +129,12 @@ int assembly_finish(struct assembly *as, struct val *ret, struct err *err);
 
 /* ---- json_decode.c ---- */
 
-/* json_decode, which also tells in *ret_recheck that the kind has to be searched for (see recheck_kind; also after syntax errors). */
-int json_decode_kind(struct arena *a, str text, const struct json_decode_options *opt, struct val *ret, bool *ret_recheck, struct err *err);
+/*
+ * json_decode, which also tells in *ret_recheck that the kind has to be searched for (see recheck_kind; also after
+ * syntax errors).
+ */
+int json_decode_kind(struct arena *a, str text, const struct json_decode_options *opt, struct val *ret,
+		     bool *ret_recheck, struct err *err);
 
 /* ---- json_strict.c: paths and messages ---- */
 

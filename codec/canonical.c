@@ -24,8 +24,10 @@ static int raw_value(struct assembly *as, struct val v, struct err *err)
 
 static void number(struct assembly *as, str text)
 {
-	/* A quantity may keep the text. */
-	struct scalar s = { .token = TOKEN_NUMBER, .text = as->target.kind == KIND_QUANTITY ? arena_str(as->arena, text) : text };
+	/* The text itself may become the quantity. */
+	bool kept = as->target.kind == KIND_QUANTITY;
+	struct scalar s = { .token = TOKEN_NUMBER, .text = kept ? arena_str(as->arena, text) : text };
+
 	s.integer = json_to_int64(text, &s.i);
 	assembly_scalar(as, &s);
 }
@@ -38,7 +40,8 @@ static int feed_leaf(struct assembly *as, struct val v, struct err *err)
 
 	if (as->target.kind == KIND_FIELDS && as->target.shape == SHAPE_ONE && !val_is_nil(v))
 		return raw_value(as, v, err);
-	if ((v.type == VAL_RAW && as->target.kind == KIND_JSON) || (v.type == VAL_STRING && as->target.kind == KIND_RAW_BYTES)) {
+	if ((v.type == VAL_RAW && as->target.kind == KIND_JSON) ||
+	    (v.type == VAL_STRING && as->target.kind == KIND_RAW_BYTES)) {
 		assembly_deliver(as, v); /* trees have these as they are, JSON does not */
 		return 0;
 	}
@@ -96,7 +99,8 @@ static int feed_tree(struct assembly *as, struct walk *w, struct val v, struct e
 	return r;
 }
 
-int val_canonical(struct arena *a, struct val v, const struct type *type, struct strict_errors *strict, struct val *ret, struct err *err)
+int val_canonical(struct arena *a, struct val v, const struct type *type, struct strict_errors *strict,
+		  struct val *ret, struct err *err)
 {
 	struct assembly as;
 	struct walk w;

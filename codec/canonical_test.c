@@ -43,7 +43,8 @@ TEST(canonical_equals_decoding)
 		CLEANUP(buf_done) struct buf x = BUF_INIT(1 << 20), y = BUF_INIT(1 << 20);
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
 		static struct strict_errors strict, strict2; /* large */
-		struct json_decode_options typed = { .type = TYPE(core_v1, Pod), .strict = &strict }, free_tree = { .type = NULL };
+		struct json_decode_options typed = { .type = TYPE(core_v1, Pod), .strict = &strict },
+			free_tree = { .type = NULL };
 		struct err err = ERR_INIT, err2 = ERR_INIT;
 		struct val v, loose, w;
 		strict.arena = strict2.arena = &a;
@@ -66,7 +67,8 @@ TEST(canonical_equals_decoding)
 TEST(canonical_shares_and_is_stable)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val pod = OBJECT(&a, F(spec, OBJECT(&a, F(nodeName, VAL_LIT("n")))), F(metadata, OBJECT(&a, F(name, VAL_LIT("p")))),
+	struct val pod = OBJECT(&a, F(spec, OBJECT(&a, F(nodeName, VAL_LIT("n")))),
+				F(metadata, OBJECT(&a, F(name, VAL_LIT("p")))),
 				F(kind, VAL_LIT("Pod")));
 	struct val once, twice;
 
@@ -86,7 +88,8 @@ TEST(canonical_numbers_as_quantities)
 	struct val v;
 
 	CHECK(val_canonical(&a, list, TYPE(core_v1, ResourceRequirements), NULL, &v, NULL) == 0);
-	CHECK_STR(encode(&b, v, TYPE(core_v1, ResourceRequirements)), "{\"limits\":{\"cpu\":\"2\",\"memory\":\"1500m\"}}");
+	CHECK_STR(encode(&b, v, TYPE(core_v1, ResourceRequirements)),
+		  "{\"limits\":{\"cpu\":\"2\",\"memory\":\"1500m\"}}");
 }
 
 TEST(canonical_depth)

@@ -124,7 +124,7 @@ struct frozen *val_freeze(struct val v)
 	struct frozen *f = mem_alloc(size);
 	struct target t = { .arrays = (char *)(f + 1), .texts = (char *)(f + 1) + arrays };
 	atomic_init(&f->refs, 1);
-	f->size = (uint32_t)size;
+	f->size = size;
 	f->val = copy_tree(&t, v);
 	return f;
 }

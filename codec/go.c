@@ -61,8 +61,9 @@ static void next_decimal(char *text)
 }
 
 /*
- * True when d reads back from so many digits, which are then in text. Of a power of two the neighbour above is farther away than
- * the one below, so that the next larger decimal may do where the nearest one does not; and it is taken when both are as near.
+ * True when d reads back from so many digits, which are then in text. Of a power of two the neighbour above is
+ * farther away than the one below, so that the next larger decimal may do where the nearest one does not; and it is
+ * taken when both are as near.
  */
 static bool try_digits(double d, bool single, int precision, char *text, size_t size)
 {
@@ -84,7 +85,10 @@ static bool try_digits(double d, bool single, int precision, char *text, size_t 
 static size_t shortest_digits(double d, bool single, char digits[20], int *ret_point)
 {
 	char text[40];
-	/* So many digits of a decimal survive the way into a number and back, unless it is denormal: fewer need not be tried. */
+	/*
+	 * So many digits of a decimal survive the way into a number and back, unless it is denormal: fewer need not
+	 * be tried.
+	 */
 	int sure = single ? 6 : 15, most = single ? 9 : 17;
 	bool denormal = d < (single ? 0x1p-126 : 0x1p-1022);
 
@@ -104,10 +108,13 @@ static size_t shortest_digits(double d, bool single, char digits[20], int *ret_p
 	return n;
 }
 
-static str format_exponent(const char *digits, size_t n, int exponent, bool negative, int exponent_width, char out[GO_FLOAT_MAX])
+static str format_exponent(const char *digits, size_t n, int exponent, bool negative, int exponent_width,
+			   char out[GO_FLOAT_MAX])
 {
-	int at = snprintf(out, GO_FLOAT_MAX, "%s%c%s%.*s" "e%c%0*d", negative ? "-" : "", digits[0], n > 1 ? "." : "", (int)(n - 1), digits + 1,
+	const char *sign = negative ? "-" : "", *point = n > 1 ? "." : "";
+	int at = snprintf(out, GO_FLOAT_MAX, "%s%c%s%.*se%c%0*d", sign, digits[0], point, (int)(n - 1), digits + 1,
 			  exponent < 0 ? '-' : '+', exponent_width, abs(exponent));
+
 	return str_span(out, (size_t)at);
 }
 
@@ -148,8 +155,9 @@ str go_format_float(double d, bool single, enum go_float_style style, char out[G
 
 str go_format_uint(uint64_t u, char out[GO_INT_MAX])
 {
-	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354"
-				    "555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+	static const char pairs[] =
+		"00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354"
+		"555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 	char *end = out + GO_INT_MAX, *p = end;
 
 	for (; u >= 100; u /= 100)

@@ -1,5 +1,6 @@
 /*
- * How Go prints things, private to this folder: Kubernetes' users see these texts in messages and objects. See also buf_add_quoted.
+ * How Go prints characters and numbers: Kubernetes' users see these texts in messages and objects. Pure functions, any
+ * thread. For strings see buf_add_quoted.
  */
 #ifndef C8S_CODEC_GO_H
 #define C8S_CODEC_GO_H
@@ -20,7 +21,10 @@ enum go_float_style {
 	GO_FLOAT_G,     /* strconv 'g': 1e-06, 100000, 1e+06 */
 };
 
-/* The shortest text that reads back as the same double, or the same float when single is set; d is finite. Returns a slice of out. */
+/*
+ * The shortest text that reads back as the same double, or the same float when single is set; d is finite. Returns a
+ * slice of out.
+ */
 enum { GO_FLOAT_MAX = 40 };
 str go_format_float(double d, bool single, enum go_float_style style, char out[GO_FLOAT_MAX]);
 

@@ -1,6 +1,6 @@
 /*
- * JSON, directed by the schema: one pass from text to tree and back, equal to Kubernetes in error texts, field order, omission
- * and escaping. No recursion: depth is bounded by VAL_MAX_DEPTH, not by the stack.
+ * JSON, directed by the schema: one pass from text to tree and back, equal to Kubernetes in error texts, field order,
+ * omission and escaping. No recursion: depth is bounded by VAL_MAX_DEPTH, not by the stack.
  */
 #ifndef C8S_CODEC_JSON_H
 #define C8S_CODEC_JSON_H
@@ -10,8 +10,8 @@
 
 /*
  * Fields that the schema does not know or that occur twice, as Kubernetes words them: unknown field "spec.foo",
- * duplicate field "spec.replicas". At most 100 are kept.
- * Nobody asks: fieldValidation=Ignore. Warn makes Warning headers of them, Strict makes one error by strict_errors_fail.
+ * duplicate field "spec.replicas". At most 100 are kept. Nobody asks: fieldValidation=Ignore. Warn makes Warning
+ * headers of them, Strict makes one error by strict_errors_fail.
  */
 enum { STRICT_ERRORS_MAX = 100 };
 
@@ -43,10 +43,11 @@ struct json_decode_options {
  */
 int json_decode(struct arena *a, str text, const struct json_decode_options *opt, struct val *ret, struct err *err);
 /*
- * The same for an API object of any kind, found by its apiVersion and kind as the API server does. *ret_type is NULL for a kind that
- * the schema does not have; the tree is then free, with sorted keys.
+ * The same for an API object of any kind, found by its apiVersion and kind as the API server does. *ret_type is NULL
+ * for a kind that the schema does not have; the tree is then free, with sorted keys.
  */
-int json_decode_object(struct arena *a, str text, struct strict_errors *strict, struct val *ret, const struct type **ret_type, struct err *err);
+int json_decode_object(struct arena *a, str text, struct strict_errors *strict, struct val *ret,
+		       const struct type **ret_type, struct err *err);
 /* The byte where the text stops being JSON (its length when it ends too early), or -1 for well-formed JSON. */
 ptrdiff_t json_error_offset(str text);
 

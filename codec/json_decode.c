@@ -1,6 +1,6 @@
 /*
- * From JSON text to tree in one pass: the lexer of json_scan.h feeds an assembly. Syntax errors win over all others, as Go checks
- * the whole text first: after any trouble, the text is looked at again for them.
+ * From JSON text to tree in one pass: the lexer of json_scan.h feeds an assembly. Syntax errors win over all others,
+ * as Go checks the whole text first: after any trouble, the text is looked at again for them.
  */
 #include "codec/assemble.h"
 #include "codec/json_scan.h"
@@ -186,13 +186,16 @@ static bool decode_text(struct decoder *d, const char *p)
 	return json_skip_space(p, d->end) == d->end;
 }
 
-int json_decode_kind(struct arena *a, str text, const struct json_decode_options *opt, struct val *ret, bool *ret_recheck, struct err *err)
+int json_decode_kind(struct arena *a, str text, const struct json_decode_options *opt, struct val *ret,
+		     bool *ret_recheck, struct err *err)
 {
-	struct decoder d = { .end = text.p + text.n };
+	struct decoder d;
 	int r = 0;
 
 	if (text.n >= UINT32_MAX)
 		return err_set(err, ERR_TOO_LARGE, "JSON of %zu bytes is too large", text.n);
+	text = text.n ? text : STR("");
+	d.end = text.p + text.n;
 	assembly_init(&d.as, a, opt->type, opt->strict);
 	d.as.sort_free = opt->sort_keys;
 	bool ok = decode_text(&d, text.p);

@@ -1,10 +1,10 @@
 /*
- * From tree to JSON. Members of typed trees stand in the schema's order, so that one walk over fields and members side by side finds
- * both what is there and what must be written though it is not. Every value is written with a comma behind it; closing a list or
- * object overwrites the last one.
+ * From tree to JSON. Members of typed trees stand in the schema's order, so that one walk over fields and members
+ * side by side finds both what is there and what must be written though it is not. Every value is written with a
+ * comma behind it; closing a list or object overwrites the last one.
  *
- * Trees that were put together by hand may have members in another order. The first one that is met makes the encoder begin again
- * and sort as it goes.
+ * Trees that were put together by hand may have members in another order. The first one that is met makes the encoder
+ * begin again and sort as it goes.
  */
 #include "codec/json.h"
 
@@ -121,7 +121,8 @@ static inline bool open_list(struct encoder *e, struct val v, unsigned kind, con
 	return true;
 }
 
-static inline bool open_object(struct encoder *e, struct val v, enum frame_kind kind, unsigned elements, const struct type *type)
+static inline bool open_object(struct encoder *e, struct val v, enum frame_kind kind, unsigned elements,
+			       const struct type *type)
 {
 	if (UNLIKELY(v.type != VAL_OBJECT))
 		return mismatch(e, "object");
@@ -213,8 +214,10 @@ static inline bool put_string_field(struct encoder *e, const struct field *f, st
 static str zero_text(const struct field *f)
 {
 	static const str texts[] = {
-		[KIND_STRING] = STR_INIT("\"\""), [KIND_BOOL] = STR_INIT("false"), [KIND_INT32] = STR_INIT("0"), [KIND_INT64] = STR_INIT("0"),
-		[KIND_UINT32] = STR_INIT("0"), [KIND_UINT64] = STR_INIT("0"), [KIND_DOUBLE] = STR_INIT("0"), [KIND_FLOAT] = STR_INIT("0"),
+		[KIND_STRING] = STR_INIT("\"\""), [KIND_BOOL] = STR_INIT("false"), [KIND_INT32] = STR_INIT("0"),
+		[KIND_INT64] = STR_INIT("0"),
+		[KIND_UINT32] = STR_INIT("0"), [KIND_UINT64] = STR_INIT("0"), [KIND_DOUBLE] = STR_INIT("0"),
+		[KIND_FLOAT] = STR_INIT("0"),
 		[KIND_ENUM] = STR_INIT("0"), [KIND_DURATION] = STR_INIT("\"0s\""), [KIND_QUANTITY] = STR_INIT("\"0\""),
 		[KIND_INT_OR_STRING] = STR_INIT("0"), [KIND_MESSAGE] = STR_INIT(""),
 	};
@@ -243,7 +246,8 @@ static bool put_zero(struct encoder *e, const struct field *f)
 static bool is_left_out(const struct field *f, struct val v)
 {
 	if (v.type <= VAL_NULL)
-		return v.type == VAL_NONE || f->kind != KIND_MESSAGE || f->type->form == FORM_OBJECT || f->shape != SHAPE_ONE;
+		return v.type == VAL_NONE || f->kind != KIND_MESSAGE || f->type->form == FORM_OBJECT ||
+			f->shape != SHAPE_ONE;
 	if (f->flags & (FIELD_POINTER | FIELD_ALWAYS))
 		return false;
 	return v.type >= VAL_STRING ? v.n == 0 && f->kind != KIND_INT_OR_STRING : val_is_zero(v);
@@ -289,7 +293,8 @@ static bool step_struct(struct encoder *e, struct frame *f)
 			e->disorder = true;
 			return false;
 		}
-		if (LIKELY(m->val.type == VAL_STRING && m->val.n && field->shape == SHAPE_ONE && field->kind != KIND_RAW_BYTES)) {
+		if (LIKELY(m->val.type == VAL_STRING && m->val.n && field->shape == SHAPE_ONE &&
+			   field->kind != KIND_RAW_BYTES)) {
 			if (UNLIKELY(!put_string_field(e, field, m->val)))
 				return false;
 			continue;
@@ -349,7 +354,10 @@ static bool encode_tree(struct encoder *e, struct val v, const struct type *type
 		return false;
 	while (e->n_frames) {
 		struct frame *f = &e->frames[e->n_frames - 1];
-		if (!(f->kind == FRAME_STRUCT ? step_struct(e, f) : f->kind == FRAME_LIST ? step_list(e, f) : step_map(e, f)))
+		bool ok = f->kind == FRAME_STRUCT ? step_struct(e, f)
+			: f->kind == FRAME_LIST	  ? step_list(e, f)
+						  : step_map(e, f);
+		if (UNLIKELY(!ok))
 			return false;
 	}
 	e->w.at--; /* the comma behind the root */

@@ -22,16 +22,19 @@ TEST(json_quote)
 		{ "abc", "\"abc\"", "\"abc\"" },
 		{ "a\"b\\c", "\"a\\\"b\\\\c\"", "\"a\\\"b\\\\c\"" },
 		{ "<a>&b", "\"\\u003ca\\u003e\\u0026b\"", "\"<a>&b\"" },
-		{ "\b\f\n\r\t\v\x01\x1f", "\"\\b\\f\\n\\r\\t\\u000b\\u0001\\u001f\"", "\"\\b\\f\\n\\r\\t\\u000b\\u0001\\u001f\"" },
+		{ "\b\f\n\r\t\v\x01\x1f", "\"\\b\\f\\n\\r\\t\\u000b\\u0001\\u001f\"",
+		  "\"\\b\\f\\n\\r\\t\\u000b\\u0001\\u001f\"" },
 		{ "\x7f", "\"\x7f\"", "\"\x7f\"" },
 		{ "h\303\251", "\"h\303\251\"", "\"h\303\251\"" },
-		{ "\342\200\250\342\200\251\342\200\247", "\"\\u2028\\u2029\342\200\247\"", "\"\\u2028\\u2029\342\200\247\"" },
+		{ "\342\200\250\342\200\251\342\200\247", "\"\\u2028\\u2029\342\200\247\"",
+		  "\"\\u2028\\u2029\342\200\247\"" },
 		{ "\360\237\230\200", "\"\360\237\230\200\"", "\"\360\237\230\200\"" },
 		{ "a\377b\303", "\"a\\ufffdb\\ufffd\"", "\"a\\ufffdb\\ufffd\"" },
 		{ "\355\240\200", "\"\\ufffd\\ufffd\\ufffd\"", "\"\\ufffd\\ufffd\\ufffd\"" },
 		{ "0123456789abcdef", "\"0123456789abcdef\"", "\"0123456789abcdef\"" },
 		{ "0123456789abcdef<", "\"0123456789abcdef\\u003c\"", "\"0123456789abcdef<\"" },
-		{ "0123456789<bcdef0123456789", "\"0123456789\\u003cbcdef0123456789\"", "\"0123456789<bcdef0123456789\"" },
+		{ "0123456789<bcdef0123456789", "\"0123456789\\u003cbcdef0123456789\"",
+		  "\"0123456789<bcdef0123456789\"" },
 		{ "\n123456789abcdef\n123456789abcdef\n", "\"\\n123456789abcdef\\n123456789abcdef\\n\"",
 		  "\"\\n123456789abcdef\\n123456789abcdef\\n\"" },
 	};
@@ -56,7 +59,8 @@ TEST(json_quote_everywhere)
 			memset(text, 'x', n);
 			text[at] = '&';
 			json_quote(&b, str_span(text, n), false);
-			int len = snprintf(want, sizeof(want), "\"%.*s\\u0026%.*s\"", (int)at, text, (int)(n - at - 1), text + at + 1);
+			int len = snprintf(want, sizeof(want), "\"%.*s\\u0026%.*s\"", (int)at, text,
+					   (int)(n - at - 1), text + at + 1);
 			CHECK(len > 0);
 			CHECK_STR(buf_str(&b), want);
 		}
@@ -66,12 +70,18 @@ TEST(json_quote_everywhere)
 TEST(json_encode_doubles)
 {
 	static const struct { double d; const char *want; } t[] = {
-		{ 0, "0" }, { -0.0, "-0" }, { 1, "1" }, { -1.5, "-1.5" }, { 0.1, "0.1" }, { 0.1 + 0.2, "0.30000000000000004" },
-		{ 1.0 / 3, "0.3333333333333333" }, { 100, "100" }, { 123456789, "123456789" }, { 1e20, "100000000000000000000" },
-		{ 1e21, "1e+21" }, { 1.5e300, "1.5e+300" }, { 0.000001, "0.000001" }, { 9.99e-7, "9.99e-7" }, { 1e-7, "1e-7" },
-		{ 1e-10, "1e-10" }, { 5e-324, "5e-324" }, { DBL_MAX, "1.7976931348623157e+308" }, { DBL_MIN, "2.2250738585072014e-308" },
-		{ 0x1p-24, "5.960464477539063e-8" }, { 0x1p-1017, "7.120236347223045e-307" }, { 9007199254740992, "9007199254740992" },
-		{ 2.5, "2.5" }, { 1234567.875, "1234567.875" }, { 4.35, "4.35" }, { 1e23, "1e+23" }, { 8.41e21, "8.41e+21" },
+		{ 0, "0" }, { -0.0, "-0" }, { 1, "1" }, { -1.5, "-1.5" }, { 0.1, "0.1" },
+		{ 0.1 + 0.2, "0.30000000000000004" },
+		{ 1.0 / 3, "0.3333333333333333" }, { 100, "100" }, { 123456789, "123456789" },
+		{ 1e20, "100000000000000000000" },
+		{ 1e21, "1e+21" }, { 1.5e300, "1.5e+300" }, { 0.000001, "0.000001" }, { 9.99e-7, "9.99e-7" },
+		{ 1e-7, "1e-7" },
+		{ 1e-10, "1e-10" }, { 5e-324, "5e-324" }, { DBL_MAX, "1.7976931348623157e+308" },
+		{ DBL_MIN, "2.2250738585072014e-308" },
+		{ 0x1p-24, "5.960464477539063e-8" }, { 0x1p-1017, "7.120236347223045e-307" },
+		{ 9007199254740992, "9007199254740992" },
+		{ 2.5, "2.5" }, { 1234567.875, "1234567.875" }, { 4.35, "4.35" }, { 1e23, "1e+23" },
+		{ 8.41e21, "8.41e+21" },
 		{ NAN, "json: unsupported value: NaN" }, { INFINITY, "json: unsupported value: +Inf" },
 		{ -INFINITY, "json: unsupported value: -Inf" },
 	};
@@ -84,7 +94,8 @@ TEST(json_encode_doubles)
 TEST(json_encode_integers)
 {
 	static const struct { int64_t i; const char *want; } t[] = {
-		{ 0, "0" }, { 7, "7" }, { 10, "10" }, { 99, "99" }, { 100, "100" }, { 101, "101" }, { -1, "-1" }, { 65536, "65536" },
+		{ 0, "0" }, { 7, "7" }, { 10, "10" }, { 99, "99" }, { 100, "100" }, { 101, "101" }, { -1, "-1" },
+		{ 65536, "65536" },
 		{ 1234567890, "1234567890" }, { INT64_MAX, "9223372036854775807" }, { INT64_MIN, "-9223372036854775808" },
 	};
 	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
@@ -98,11 +109,15 @@ TEST(json_encode_untidy_trees)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val labels = OBJECT(&a, { atom_make(&a, STR("zz")), VAL_LIT("1") }, { atom_make(&a, STR("aa")), VAL_LIT("2") });
-	struct val pod = OBJECT(&a, F(spec, OBJECT(&a, F(nodeName, VAL_LIT("n")), F(hostname, VAL_LIT("")), F(priority, val_of_int(0)))),
+	struct val labels = OBJECT(&a, { atom_make(&a, STR("zz")), VAL_LIT("1") },
+				   { atom_make(&a, STR("aa")), VAL_LIT("2") });
+	struct val pod = OBJECT(&a, F(spec, OBJECT(&a, F(nodeName, VAL_LIT("n")), F(hostname, VAL_LIT("")),
+						   F(priority, val_of_int(0)))),
 				F(replicas, val_of_int(3)),
-				F(metadata, OBJECT(&a, F(labels, labels), F(name, VAL_LIT("p")), F(generation, val_of_int(0)),
-						   F(annotations, VAL_EMPTY_OBJECT), F(deletionTimestamp, VAL_NULL_VALUE))),
+				F(metadata, OBJECT(&a, F(labels, labels), F(name, VAL_LIT("p")),
+						   F(generation, val_of_int(0)),
+						   F(annotations, VAL_EMPTY_OBJECT),
+						   F(deletionTimestamp, VAL_NULL_VALUE))),
 				F(apiVersion, VAL_LIT("v1")), F(kind, VAL_LIT("Pod")));
 
 	CHECK_STR(encode(&b, pod, TYPE(core_v1, Pod)),
@@ -138,7 +153,8 @@ TEST(json_encode_raw)
 	static const char text[] = "{\"f:a<b\":{\"k:{\\\"x\\\":\\\"\342\200\250\\\"}\":{},\"0123456789abcdef&\":{}}}";
 	struct val raw = { .type = VAL_RAW, .n = sizeof(text) - 1, .s = text };
 
-	CHECK_STR(encode(&b, raw, NULL), "{\"f:a\\u003cb\":{\"k:{\\\"x\\\":\\\"\\u2028\\\"}\":{},\"0123456789abcdef\\u0026\":{}}}");
+	CHECK_STR(encode(&b, raw, NULL),
+		  "{\"f:a\\u003cb\":{\"k:{\\\"x\\\":\\\"\\u2028\\\"}\":{},\"0123456789abcdef\\u0026\":{}}}");
 }
 
 TEST(json_encode_indent)
@@ -197,7 +213,8 @@ TEST(json_encode_mismatch)
 	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 
-	CHECK_STR(encode(&b, OBJECT(&a, F(spec, val_of_int(1))), TYPE(core_v1, Pod)), "value does not fit its type: object expected");
+	CHECK_STR(encode(&b, OBJECT(&a, F(spec, val_of_int(1))), TYPE(core_v1, Pod)),
+		  "value does not fit its type: object expected");
 	CHECK_INT(b.n, 0);
 	CHECK_STR(encode(&b, OBJECT(&a, F(containers, VAL_EMPTY_OBJECT)), TYPE(core_v1, PodSpec)),
 		  "value does not fit its type: list expected");

@@ -1,7 +1,8 @@
 /*
- * API objects: the kind first, then everything. Kubernetes reads kind and apiVersion with a decoder of their own that ignores case and
- * lets the last one win. Objects nearly always begin with the two, so these are tried first; when the decoder then meets another
- * member of such a name, or the object begins otherwise, the top level is searched as Kubernetes does.
+ * API objects: the kind first, then everything. Kubernetes reads kind and apiVersion with a decoder of their own that
+ * ignores case and lets the last one win. Objects nearly always begin with the two, so these are tried first; when
+ * the decoder then meets another member of such a name, or the object begins otherwise, the top level is searched as
+ * Kubernetes does.
  */
 #include "codec/assemble.h"
 #include "codec/atoms.h"
@@ -55,10 +56,22 @@ static bool peek_kind(str text, struct object_kind *ret)
 
 #define NO_KIND "couldn't get version/kind; json parse error: "
 
+static const char *token_name(char first)
+{
+	switch (first) {
+	case '{': return "object";
+	case '[': return "array";
+	case '"': return "string";
+	case 't':
+	case 'f': return "bool";
+	default: return "number";
+	}
+}
+
 static int not_a_string(char first, const char *field, struct err *err)
 {
-	const char *what = first == '{' ? "object" : first == '[' ? "array" : first == 't' || first == 'f' ? "bool" : "number";
-	return err_set(err, ERR_BAD_REQUEST, NO_KIND "json: cannot unmarshal %s into Go struct field .%s of type string", what, field);
+	return err_set(err, ERR_BAD_REQUEST,
+		       NO_KIND "json: cannot unmarshal %s into Go struct field .%s of type string", token_name(first), field);
 }
 
 /* One member of the top level, well-formed; p stands at its key and is moved behind its value. */
@@ -94,7 +107,7 @@ static int search_kind(struct arena *a, str text, struct object_kind *ret, struc
 	if (*p != '{')
 		return err_set(err, ERR_BAD_REQUEST, NO_KIND "json: cannot unmarshal %s into Go value of type struct "
 			       "{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
-			       *p == '[' ? "array" : *p == '"' ? "string" : *p == 't' || *p == 'f' ? "bool" : "number");
+			       token_name(*p));
 	for (p = json_skip_space(p + 1, end); *p != '}'; p = *p == ',' ? json_skip_space(p + 1, end) : p) {
 		struct err one = ERR_INIT;
 		r = search_member(a, &p, end, ret, &one);
@@ -108,6 +121,11 @@ static int search_kind(struct arena *a, str text, struct object_kind *ret, struc
 	return first;
 }
 
+static int missing_kind(str text, struct err *err)
+{
+	return err_set(err, ERR_BAD_REQUEST, "Object 'Kind' is missing in '" STR_FMT "'", STR_ARG(text));
+}
+
 /* As schema.ParseGroupVersion and the serializer after it. */
 static int check_kind(str text, struct object_kind *k, struct err *err)
 {
@@ -117,7 +135,7 @@ static int check_kind(str text, struct object_kind *k, struct err *err)
 	if (grouped && str_chr(version, '/') >= 0)
 		return err_set(err, ERR_BAD_REQUEST, "unexpected GroupVersion string: " STR_FMT, STR_ARG(k->api_version));
 	if (!k->kind.n)
-		return err_set(err, ERR_BAD_REQUEST, "Object 'Kind' is missing in '" STR_FMT "'", STR_ARG(text));
+		return missing_kind(text, err);
 	if (grouped ? !version.n : !k->api_version.n)
 		return err_set(err, ERR_BAD_REQUEST, "Object 'apiVersion' is missing in '" STR_FMT "'", STR_ARG(text));
 	if (grouped && !group.n)
@@ -131,11 +149,11 @@ static int put_kind(struct arena *a, const struct object_kind *k, const struct t
 	if (str_eq(val_str(*v, kind), k->kind) && str_eq(val_str(*v, apiVersion), k->api_version))
 		return 0;
 	*v = val_put(a, val_put(a, *v, A_kind, val_of_str(k->kind)), A_apiVersion, val_of_str(k->api_version));
-	return type ? val_canonical(a, *v, type, NULL, v, err) : 0;
+	return val_canonical(a, *v, type, NULL, v, err);
 }
 
-static int decode_searched(struct arena *a, str text, struct strict_errors *strict, struct val *ret, const struct type **ret_type,
-			   struct err *err)
+static int decode_searched(struct arena *a, str text, struct strict_errors *strict, struct val *ret,
+			   const struct type **ret_type, struct err *err)
 {
 	struct object_kind k;
 	int r = search_kind(a, text, &k, err);
@@ -145,16 +163,22 @@ static int decode_searched(struct arena *a, str text, struct strict_errors *stri
 	const struct type *type = schema_kind(k.api_version, k.kind);
 	struct json_decode_options opt = { .type = type, .strict = strict, .sort_keys = true };
 	r = json_decode(a, text, &opt, ret, err);
-	if (r < 0 || (r = put_kind(a, &k, type, ret, err)) < 0)
+	if (r < 0)
 		return r;
 	*ret_type = type;
-	return 0;
+	if (type)
+		return put_kind(a, &k, type, ret, err);
+	/* Nobody else knows the kind of a free object: it has to be there in the right spelling. */
+	return val_str(*ret, kind).n ? 0 : missing_kind(text, err);
 }
 
-int json_decode_object(struct arena *a, str text, struct strict_errors *strict, struct val *ret, const struct type **ret_type, struct err *err)
+int json_decode_object(struct arena *a, str text, struct strict_errors *strict, struct val *ret,
+		       const struct type **ret_type, struct err *err)
 {
 	size_t n_strict = strict ? strict->n : 0;
 	struct object_kind k;
+
+	text = text.n ? text : STR("");
 	const struct type *type = peek_kind(text, &k) ? schema_kind(k.api_version, k.kind) : NULL;
 	bool recheck = false;
 

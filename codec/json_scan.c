@@ -54,7 +54,10 @@ const char *json_string_rest(const char *p, const char *end, unsigned *flags)
 	return p < end && *p == '"' ? p : NULL;
 }
 
-/* The character of the \u escape at p (after the backslash), joined with the second half of a pair; moves p behind it. */
+/*
+ * The character of the \u escape at p (after the backslash), joined with the second half of a pair; moves p behind
+ * it.
+ */
 static uint32_t escaped_rune(const char **p, const char *end)
 {
 	uint32_t rune = (uint32_t)hex4(*p + 1, end);
@@ -174,12 +177,13 @@ bool json_to_int64(str number, int64_t *ret)
 }
 
 /*
- * Few digits and a small power of ten are exact in a double, so that one division or product rounds correctly (Clinger's
- * fast path). False when the number is not of that sort.
+ * Few digits and a small power of ten are exact in a double, so that one division or product rounds correctly
+ * (Clinger's fast path). False when the number is not of that sort.
  */
 static bool short_double(str number, double *ret)
 {
-	static const double powers[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+	static const double powers[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13,
+					 1e14, 1e15 };
 	bool negative = number.p[0] == '-', fraction = false;
 	uint64_t digits = 0;
 	size_t scale = 0;
@@ -449,10 +453,11 @@ str json_compact(struct arena *a, str value)
 
 int json_syntax_error(str text, size_t *ret_offset, struct err *err)
 {
-	const char *end = text.p + text.n;
 	struct fail fail = { NULL, NULL };
 	struct scan s;
 
+	text = text.n ? text : STR("");
+	const char *end = text.p + text.n;
 	scan_init(&s, end, 0, &fail);
 	const char *p = scan_value(&s, text.p);
 	if (p) {

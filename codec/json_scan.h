@@ -1,6 +1,6 @@
 /*
- * The lexer of JSON, private to this folder: finding the ends of strings, numbers and whole values, quickly and without building
- * anything. Nothing here reads past the end of the text, which need not be terminated.
+ * The lexer of JSON, private to this folder: finding the ends of strings, numbers and whole values, quickly and
+ * without building anything. Nothing here reads past the end of the text, which need not be terminated.
  *
  * The scanners only say that the text is wrong. What Go would say about it, and where, is found in a second look by
  * json_syntax_error: a text is judged once at full speed, and again at leisure when it was bad.
@@ -29,7 +29,10 @@ static inline const char *json_skip_space(const char *p, const char *end)
 	return p;
 }
 
-/* The first quote, backslash or control character at or after p, or end. Adds JSON_HIGH to flags when it passed such bytes. */
+/*
+ * The first quote, backslash or control character at or after p, or end. Adds JSON_HIGH to flags when it passed such
+ * bytes.
+ */
 static inline const char *json_plain_end(const char *p, const char *end, unsigned *flags)
 {
 #ifdef __SSE2__
@@ -69,7 +72,10 @@ static inline const char *json_string_end(const char *p, const char *end, unsign
 	return LIKELY(p < end && *p == '"') ? p : json_string_rest(p, end, flags);
 }
 
-/* The text of a string's inside: borrowed when there is nothing to change, else in the arena with U+FFFD for what is not UTF-8. */
+/*
+ * The text of a string's inside: borrowed when there is nothing to change, else in the arena with U+FFFD for what is
+ * not UTF-8.
+ */
 str json_unescape(struct arena *a, str inside, unsigned flags);
 
 static inline str json_string_text(struct arena *a, str inside, unsigned flags)
@@ -87,14 +93,18 @@ bool json_to_int64(str number, int64_t *ret);
 bool json_to_uint64(str number, uint64_t *ret);
 
 /*
- * The end of the whole value that begins at p (white space before it is skipped) inside depth lists and objects; NULL if it
- * is malformed or too deep. *ret_spaced (may be NULL) says that there is white space to be squeezed out by json_compact.
+ * The end of the whole value that begins at p (white space before it is skipped) inside depth lists and objects; NULL
+ * if it is malformed or too deep. *ret_spaced (may be NULL) says that there is white space to be squeezed out by
+ * json_compact.
  */
 const char *json_value_end(const char *p, const char *end, unsigned depth, bool *ret_spaced);
 /* A well-formed value without the white space between its tokens. */
 str json_compact(struct arena *a, str value);
 
-/* Sets Go's message for a text that is not JSON, and its byte offset in *ret_offset (may be NULL); 0 if the text is JSON. */
+/*
+ * Sets Go's message for a text that is not JSON, and its byte offset in *ret_offset (may be NULL); 0 if the text is
+ * JSON.
+ */
 int json_syntax_error(str text, size_t *ret_offset, struct err *err);
 
 #endif

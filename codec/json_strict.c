@@ -2,7 +2,7 @@
 #include "base/buf.h"
 #include "codec/assemble.h"
 
-enum { PATH_MAX_BYTES = 64 << 10 };
+enum { PATH_MAX_BYTES = 64 << 10, NOTES_MAX = 10000 };
 
 /* spec.containers[0].ports: the way to the innermost frame. */
 static void strict_path(struct buf *b, const struct assembly *as)
@@ -23,7 +23,8 @@ void strict_note(struct assembly *as, const char *what, str field, uint32_t cloc
 	CLEANUP(buf_done) struct buf path = BUF_INIT(PATH_MAX_BYTES), text = BUF_INIT(4 * PATH_MAX_BYTES);
 	struct strict_errors *s = as->strict;
 
-	if (s->n == ARRAY_LEN(s->text))
+	/* The same mistake in a thousand places has a thousand paths to look at; some day it is enough. */
+	if (s->n == ARRAY_LEN(s->text) || as->n_noted++ >= NOTES_MAX)
 		return;
 	strict_path(&path, as);
 	if (path.n)
@@ -51,7 +52,8 @@ int strict_errors_fail(const struct strict_errors *s, struct err *err)
 		return 0;
 	for (size_t i = 0; i < s->n && !all.overflow; i++)
 		buf_addf(&all, "%s" STR_FMT, i ? ", " : "", STR_ARG(s->text[i]));
-	return err_set(err, ERR_BAD_REQUEST, "strict decoding error: " STR_FMT "%s", STR_ARG(buf_str(&all)), all.overflow ? ", ..." : "");
+	return err_set(err, ERR_BAD_REQUEST, "strict decoding error: " STR_FMT "%s", STR_ARG(buf_str(&all)),
+		       all.overflow ? ", ..." : "");
 }
 
 /* The names of the Go structs that a flattened field stands in: VolumeSource, ProbeHandler; TypeMeta in kinds. */
@@ -96,8 +98,9 @@ str misfit_message(struct assembly *as, const struct misfit *m)
 		buf_add(&path, atom_str(f->key));
 	}
 	if (!holder)
-		return arena_printf(as->arena, "json: cannot unmarshal " STR_FMT " into Go value of type " STR_FMT, STR_ARG(m->value),
-				    STR_ARG(m->go_type));
-	return arena_printf(as->arena, "json: cannot unmarshal " STR_FMT " into Go struct field " STR_FMT "." STR_FMT " of type " STR_FMT,
+		return arena_printf(as->arena, "json: cannot unmarshal " STR_FMT " into Go value of type " STR_FMT,
+				    STR_ARG(m->value), STR_ARG(m->go_type));
+	return arena_printf(as->arena, "json: cannot unmarshal " STR_FMT " into Go struct field " STR_FMT "." STR_FMT
+				       " of type " STR_FMT,
 			    STR_ARG(m->value), STR_ARG(holder->name), STR_ARG(buf_str(&path)), STR_ARG(m->go_type));
 }

@@ -923,6 +923,40 @@ TEST(json_decode_many_keys)
 	CHECK_STR(strict.text[0], "duplicate field \"data.key-0000001\"");
 }
 
+/* A large map that is repeated many times must not be copied as often. */
+TEST(json_decode_repeated)
+{
+	CLEANUP(buf_done) struct buf in = BUF_INIT(64 << 20);
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct json_decode_options opt = { .type = TYPE(core_v1, ConfigMap) };
+	struct err err = ERR_INIT;
+	struct val v;
+
+	buf_add(&in, STR("{\"data\":{"));
+	for (int i = 0; i < 50000; i++)
+		buf_addf(&in, "%s\"k%d\":\"\"", i ? "," : "", i);
+	buf_add(&in, STR("}"));
+	for (int i = 0; i < 50000; i++)
+		buf_add(&in, STR(",\"data\":{}"));
+	buf_add(&in, STR("}"));
+	CHECK(json_decode(&a, buf_str(&in), &opt, &v, &err) == -ERR_BAD_REQUEST);
+	CHECK_STR(err_str(&err), "too many duplicate fields");
+}
+
+TEST(json_decode_nothing)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct json_decode_options opt = { .type = NULL };
+	struct err err = ERR_INIT;
+	const struct type *type;
+	struct val v;
+
+	CHECK(json_decode(&a, STR_NONE, &opt, &v, &err) == -ERR_BAD_REQUEST);
+	CHECK_STR(err_str(&err), "unexpected end of JSON input");
+	CHECK(json_decode_object(&a, STR_NONE, NULL, &v, &type, &err) == -ERR_BAD_REQUEST);
+	CHECK_STR(err_str(&err), "couldn't get version/kind; json parse error: unexpected end of JSON input");
+}
+
 /* The decoder notes the fields that it has seen in a fixed number of bits. */
 TEST(json_types_are_not_too_wide)
 {

@@ -9,8 +9,8 @@
 /* ---- the buffer ---- */
 
 /*
- * Asking for some slack must not fail where the text alone would fit: the maximum is a little higher while the writer has the
- * buffer, and looked at again when it gives it back.
+ * Asking for some slack must not fail where the text alone would fit: the maximum is a little higher while the writer
+ * has the buffer, and looked at again when it gives it back.
  */
 void json_writer_begin(struct json_writer *w, struct buf *b, bool html)
 {
@@ -48,7 +48,9 @@ bool json_grow(struct json_writer *w, size_t n)
 
 /* ---- strings ---- */
 
-/* Writes the character that s begins with in its escaped form, at most 6 bytes; returns how many bytes of s that was. */
+/*
+ * Writes the character that s begins with in its escaped form, at most 6 bytes; returns how many bytes of s that was.
+ */
 static size_t write_escaped(struct json_writer *w, str s)
 {
 	static const char hex[] = "0123456789abcdef", letters[] = "btn?fr"; /* from \b, 8, to \r, 13 */
@@ -161,7 +163,10 @@ static size_t copy_raw(char *at, str text, bool html)
 	return n;
 }
 
-/* JSON text that was kept unparsed: only what HTML and JavaScript would trip over is escaped, as Go does in compacting. */
+/*
+ * JSON text that was kept unparsed: only what HTML and JavaScript would trip over is escaped, as Go does in
+ * compacting.
+ */
 static bool write_raw(struct json_writer *w, str text)
 {
 	while (text.n) {

@@ -1,6 +1,7 @@
 /*
- * Writing JSON into a struct buf without asking it for every byte, private to this folder. A writer takes over the end of the
- * buffer: between begin and end nobody else may touch it. Everything that is written ends in a comma, see json_encode.c.
+ * Writing JSON into a struct buf without asking it for every byte, private to this folder. A writer takes over the
+ * end of the buffer: between begin and end nobody else may touch it. Everything that is written ends in a comma, see
+ * json_encode.c.
  */
 #ifndef C8S_CODEC_JSON_WRITE_H
 #define C8S_CODEC_JSON_WRITE_H
@@ -68,7 +69,8 @@ static inline enum json_escape json_escape_of(unsigned char c)
 /* '<' and '>' differ in one bit. */
 static inline __m128i json_html_mask(__m128i v)
 {
-	return _mm_or_si128(_mm_cmpeq_epi8(_mm_or_si128(v, _mm_set1_epi8(2)), _mm_set1_epi8('>')), _mm_cmpeq_epi8(v, _mm_set1_epi8('&')));
+	return _mm_or_si128(_mm_cmpeq_epi8(_mm_or_si128(v, _mm_set1_epi8(2)), _mm_set1_epi8('>')),
+			    _mm_cmpeq_epi8(v, _mm_set1_epi8('&')));
 }
 
 /* A bit for every byte that cannot be copied as it is. */

@@ -11,7 +11,8 @@
 /*
  * Decodes one message into a typed tree. Strings are borrowed from the bytes, which must live as long as the tree. Unknown fields
  * are skipped, what occurs twice is merged as Kubernetes does. -ERR_BAD_REQUEST with its messages for malformed input. Memory and
- * time are linear in the input; messages may be nested up to VAL_MAX_DEPTH.
+ * time are linear in the input; messages may be nested up to VAL_MAX_DEPTH. -ERR_TOO_LARGE beyond 2 GiB, protobuf's own limit, so that
+ * even the base64 of all of it has a length that a val can hold.
  */
 int proto_decode(struct arena *a, str bytes, const struct type *type, struct val *ret, struct err *err);
 /*

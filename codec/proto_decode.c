@@ -276,7 +276,7 @@ static uint32_t count_packed(struct reader r, enum wire_type wire_type)
 	if (wire_type != WIRE_VARINT)
 		return (uint32_t)(r.end - r.at) / (wire_type == WIRE_FIXED64 ? 8 : 4) + 1;
 	for (; r.at < r.end; r.at++)
-		n += *r.at >= 0;
+		n += (unsigned char)*r.at < 0x80;
 	return n + 1;
 }
 
@@ -479,7 +479,7 @@ static struct val object_finish(struct decoder *d, const struct level *l)
 		if (!val_exists(cells[i].v))
 			continue;
 		if (type->fields[i].shape == SHAPE_MAP)
-			cells[i].v = map_sorted(d->arena, cells[i].v);
+			cells[i].v = val_sorted(d->arena, cells[i].v);
 		if (cell_keeps(type, &type->fields[i], cells[i].v))
 			n++;
 		else
@@ -546,8 +546,8 @@ int proto_decode_root(struct arena *a, str bytes, const struct type *type, const
 	struct decoder d = { .arena = a, .err = err, .nesting = root->nesting };
 	struct segment piece = { .bytes = bytes };
 
-	if (bytes.n > UINT32_MAX)
-		return err_set(err, ERR_TOO_LARGE, "proto: a message is larger than 4 GiB");
+	if (bytes.n > INT32_MAX)
+		return err_set(err, ERR_TOO_LARGE, "proto: message of %zu bytes is too large", bytes.n);
 	int e = push_object(&d, type, &piece, PLACE_ROOT, 0, 0);
 	if (e >= 0) {
 		root_set(&d, type, A_apiVersion, root->api_version);

@@ -398,7 +398,7 @@ static int begin_many(struct encoder *e, struct level *l, const struct field *f,
 	if (is_packed(l, f))
 		return put_packed(e, f, v);
 	l->field = f;
-	l->many = f->shape == SHAPE_MAP ? map_sorted(&e->arena, v) : v;
+	l->many = f->shape == SHAPE_MAP ? val_sorted(&e->arena, v) : v;
 	l->items = l->many.n;
 	return 0;
 }

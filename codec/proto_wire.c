@@ -1,9 +1,6 @@
 #include "codec/proto_wire.h"
 
 #include <endian.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
 
 static int unexpected_eof(struct err *err) { return err_set(err, ERR_BAD_REQUEST, "unexpected EOF"); }
 
@@ -107,34 +104,4 @@ int reader_skip(struct reader *r, const struct tag *t, struct err *err)
 int wire_type_error(const struct tag *t, str field, struct err *err)
 {
 	return err_set(err, ERR_BAD_REQUEST, "proto: wrong wireType = %u for field " STR_FMT, t->wire_type, STR_ARG(field));
-}
-
-static int place_cmp(const void *x, const void *y, void *members)
-{
-	uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-	const struct member *m = members;
-	int c = str_cmp(atom_str(m[a].key), atom_str(m[b].key));
-	return c ? c : a < b ? -1 : 1;
-}
-
-struct val map_sorted(struct arena *a, struct val map)
-{
-	const struct member *m = map.members;
-	uint32_t n = map.n, in_order = 1;
-
-	while (in_order < n && str_cmp(atom_str(m[in_order - 1].key), atom_str(m[in_order].key)) < 0)
-		in_order++;
-	if (in_order >= n)
-		return map;
-	CLEANUP(mem_freep) uint32_t *places = mem_array(n, sizeof(*places));
-	for (uint32_t i = 0; i < n; i++)
-		places[i] = i;
-	qsort_r(places, n, sizeof(*places), place_cmp, (void *)(uintptr_t)m);
-	struct member *sorted = ARENA_ARRAY(a, struct member, n);
-	map.members = sorted;
-	map.n = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (i + 1 == n || !atom_eq(m[places[i]].key, m[places[i + 1]].key))
-			sorted[map.n++] = m[places[i]];
-	return map;
 }

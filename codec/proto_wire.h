@@ -19,7 +19,7 @@ int reader_varint_slow(struct reader *r, uint64_t *ret, struct err *err);
 
 static inline int reader_varint(struct reader *r, uint64_t *ret, struct err *err)
 {
-	if (LIKELY(r->at < r->end && *r->at >= 0)) {
+	if (LIKELY(r->at < r->end && (unsigned char)*r->at < 0x80)) {
 		*ret = (unsigned char)*r->at++;
 		return 0;
 	}
@@ -58,9 +58,6 @@ static inline bool kind_is_packable(enum kind kind) { return kind_wire_type(kind
 static inline bool kind_is_message(enum kind kind) { return kind >= KIND_TIME; }
 static inline bool kind_is_wrapper(enum kind kind) { return kind_is_message(kind) && kind != KIND_MESSAGE; }
 _Static_assert(KIND_TIME == KIND_ENUM + 1 && KIND_MESSAGE == KIND_STRINGS + 1, "messages are the last kinds");
-
-/* A map sorted by key, of members with the same key the last one: itself when it is in order, else made in the arena. */
-struct val map_sorted(struct arena *a, struct val map);
 
 /* -ERR_BAD_REQUEST "proto: wrong wireType = 0 for field X". */
 int wire_type_error(const struct tag *t, str field, struct err *err);

@@ -13,7 +13,8 @@ static str token_name(enum token token)
 {
 	static const str names[] = {
 		[TOKEN_NULL] = STR_INIT("null"), [TOKEN_BOOL] = STR_INIT("bool"), [TOKEN_NUMBER] = STR_INIT("number"),
-		[TOKEN_STRING] = STR_INIT("string"), [TOKEN_LIST] = STR_INIT("array"), [TOKEN_OBJECT] = STR_INIT("object"),
+		[TOKEN_STRING] = STR_INIT("string"), [TOKEN_LIST] = STR_INIT("array"),
+		[TOKEN_OBJECT] = STR_INIT("object"),
 	};
 	return names[token];
 }
@@ -23,18 +24,22 @@ static str kind_go_type(struct arena *a, const struct target *t)
 	static const str names[] = {
 		[KIND_STRING] = STR_INIT("string"), [KIND_BOOL] = STR_INIT("bool"), [KIND_INT32] = STR_INIT("int32"),
 		[KIND_INT64] = STR_INIT("int64"), [KIND_UINT32] = STR_INIT("uint32"), [KIND_UINT64] = STR_INIT("uint64"),
-		[KIND_DOUBLE] = STR_INIT("float64"), [KIND_FLOAT] = STR_INIT("float32"), [KIND_BYTES] = STR_INIT("[]uint8"),
-		[KIND_RAW_BYTES] = STR_INIT("[]uint8"), [KIND_ENUM] = STR_INIT("int32"), [KIND_TIME] = STR_INIT("v1.Time"),
+		[KIND_DOUBLE] = STR_INIT("float64"), [KIND_FLOAT] = STR_INIT("float32"),
+		[KIND_BYTES] = STR_INIT("[]uint8"),
+		[KIND_RAW_BYTES] = STR_INIT("[]uint8"), [KIND_ENUM] = STR_INIT("int32"),
+		[KIND_TIME] = STR_INIT("v1.Time"),
 		[KIND_MICROTIME] = STR_INIT("v1.MicroTime"), [KIND_DURATION] = STR_INIT("v1.Duration"),
 		[KIND_QUANTITY] = STR_INIT("resource.Quantity"), [KIND_INT_OR_STRING] = STR_INIT("intstr.IntOrString"),
-		[KIND_JSON] = STR_INIT("runtime.RawExtension"), [KIND_FIELDS] = STR_INIT("v1.FieldsV1"), [KIND_STRINGS] = STR_INIT("[]string"),
+		[KIND_JSON] = STR_INIT("runtime.RawExtension"), [KIND_FIELDS] = STR_INIT("v1.FieldsV1"),
+		[KIND_STRINGS] = STR_INIT("[]string"),
 		[KIND_UINT8] = STR_INIT("uint8"),
 	};
 
 	if (t->kind != KIND_MESSAGE)
 		return names[t->kind];
 	ptrdiff_t slash = str_rchr(t->type->package, '/');
-	return arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(str_skip(t->type->package, (size_t)(slash + 1))), STR_ARG(t->type->name));
+	return arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(str_skip(t->type->package, (size_t)(slash + 1))),
+			    STR_ARG(t->type->name));
 }
 
 /* The name that the schema gives a field's type, or that of its elements: v1.PodPhase out of []v1.PodPhase. */
@@ -120,15 +125,18 @@ static bool misfit_number(struct arena *a, struct misfit *m, bool fatal, str num
 	return misfit_type(m, fatal, arena_join(a, STR("number "), number), go_type);
 }
 
-static bool fit_integer(struct arena *a, const struct target *t, const struct scalar *s, struct val *ret, struct misfit *m)
+static bool fit_integer(struct arena *a, const struct target *t, const struct scalar *s, struct val *ret,
+			struct misfit *m)
 {
 	static const struct { int64_t min, max; } limits[] = {
-		[KIND_INT32] = { INT32_MIN, INT32_MAX }, [KIND_INT64] = { INT64_MIN, INT64_MAX }, [KIND_UINT32] = { 0, UINT32_MAX },
+		[KIND_INT32] = { INT32_MIN, INT32_MAX }, [KIND_INT64] = { INT64_MIN, INT64_MAX },
+		[KIND_UINT32] = { 0, UINT32_MAX },
 		[KIND_UINT64] = { 0, INT64_MAX }, [KIND_UINT8] = { 0, UINT8_MAX },
 	};
 	uint64_t large;
 
-	if (s->integer && s->i >= limits[t->kind].min && s->i <= limits[t->kind].max && !(limits[t->kind].min == 0 && s->text.p[0] == '-'))
+	if (s->integer && s->i >= limits[t->kind].min && s->i <= limits[t->kind].max &&
+	    !(limits[t->kind].min == 0 && s->text.p[0] == '-'))
 		*ret = val_of_int(s->i);
 	else if (t->kind == KIND_UINT64 && json_to_uint64(s->text, &large))
 		*ret = val_of_int((int64_t)large);
@@ -175,9 +183,11 @@ static bool two_digits(const char *p, int most)
 static bool time_is_plain(str s)
 {
 	const char *p = s.p;
-	return s.n == 20 && two_digits(p, 99) && p[0] != '0' && two_digits(p + 2, 99) && p[4] == '-' && two_digits(p + 5, 12) &&
-	       memcmp(p + 5, "00", 2) != 0 && p[7] == '-' && two_digits(p + 8, 28) && memcmp(p + 8, "00", 2) != 0 && p[10] == 'T' &&
-	       two_digits(p + 11, 23) && p[13] == ':' && two_digits(p + 14, 59) && p[16] == ':' && two_digits(p + 17, 59) && p[19] == 'Z';
+	return s.n == 20 && p[4] == '-' && p[7] == '-' && p[10] == 'T' && p[13] == ':' && p[16] == ':' && p[19] == 'Z' &&
+	       p[0] != '0' && two_digits(p, 99) && two_digits(p + 2, 99) &&
+	       two_digits(p + 5, 12) && memcmp(p + 5, "00", 2) != 0 &&
+	       two_digits(p + 8, 28) && memcmp(p + 8, "00", 2) != 0 &&
+	       two_digits(p + 11, 23) && two_digits(p + 14, 59) && two_digits(p + 17, 59);
 }
 
 static bool fit_time(struct arena *a, const struct target *t, str text, struct val *ret, struct misfit *m)
@@ -215,9 +225,11 @@ static bool fit_duration(struct arena *a, str text, struct val *ret, struct misf
 
 static bool fit_quantity(struct arena *a, const struct scalar *s, struct val *ret, struct misfit *m)
 {
-	str text = s->token == TOKEN_STRING ? str_trim(s->raw) : s->token == TOKEN_NUMBER ? s->text : s->b ? STR("true") : STR("false");
+	str text = s->token == TOKEN_STRING ? str_trim(s->raw) : s->text;
 	struct err err = ERR_INIT;
 
+	if (s->token == TOKEN_BOOL)
+		text = s->b ? STR("true") : STR("false");
 	if (quantity_canonical(a, text, &text, &err) < 0)
 		return misfit_text(a, m, true, &err);
 	*ret = val_of_str(text);

@@ -55,3 +55,23 @@ str type_api_version(struct arena *a, const struct type *t)
 		return t->version;
 	return arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(t->group), STR_ARG(t->version));
 }
+
+const struct resource *schema_resource(const struct type *type, str subresource)
+{
+	for (const struct resource *r = schema_resources; r < schema_resources + schema_n_resources; r++) {
+		str name, below;
+		(void)str_cut(r->name, '/', &name, &below);
+		if (r->type == type && str_eq(below, subresource))
+			return r;
+	}
+	return NULL;
+}
+
+bool type_is_namespaced(const struct type *type)
+{
+	const struct resource *r = schema_resource(type, STR(""));
+	for (const struct resource *s = schema_resources; !r && s < schema_resources + schema_n_resources; s++)
+		if (s->type == type)
+			r = s;
+	return r && (r->flags & RESOURCE_NAMESPACED);
+}

@@ -183,6 +183,11 @@ struct resource {
 extern const struct resource schema_resources[];
 extern const size_t schema_n_resources;
 
+/* The resource that answers with objects of this type: the one itself (subresource ""), or its "status", "scale", ...; or NULL. */
+const struct resource *schema_resource(const struct type *type, str subresource);
+/* Whether objects of this kind live in namespaces; kinds that only occur as subresources, such as Scale, are as their resources are. */
+bool type_is_namespaced(const struct type *type);
+
 /* One gRPC method of etcd or CRI. */
 struct rpc {
 	str path;                       /* /runtime.v1.RuntimeService/Version */

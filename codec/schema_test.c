@@ -231,3 +231,20 @@ TEST(atom_names)
 	CHECK_STR(atom_str(atom_make(&a, STR(""))), "");
 	arena_done(&a);
 }
+
+TEST(schema_every_type_is_described)
+{
+	for (size_t i = 0; i < schema_n_types; i++)
+		if (!schema_types[i]->description.n)
+			fail_msg(STR_FMT "." STR_FMT " has no description", STR_ARG(schema_types[i]->package), STR_ARG(schema_types[i]->name));
+}
+
+TEST(schema_resources_of_types)
+{
+	CHECK_STR(schema_resource(TYPE(core_v1, Pod), STR(""))->name, "pods");
+	CHECK_STR(schema_resource(TYPE(core_v1, Pod), STR("status"))->name, "pods/status");
+	CHECK(schema_resource(TYPE(core_v1, PodSpec), STR("")) == NULL);
+	CHECK(type_is_namespaced(TYPE(core_v1, Pod)));
+	CHECK(!type_is_namespaced(TYPE(core_v1, Node)));
+	CHECK(type_is_namespaced(TYPE(autoscaling_v1, Scale)));
+}

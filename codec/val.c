@@ -1,5 +1,9 @@
 #include "codec/val.h"
 
+#include <stdlib.h>
+
+#include "base/mem.h"
+
 struct val val_list(struct arena *a, const struct val *items, size_t n)
 {
 	struct val *copy = ARENA_ARRAY(a, struct val, n);
@@ -25,12 +29,12 @@ struct val val_object(struct arena *a, const struct member *members, size_t n)
 static void *builder_next(struct val_builder *b, size_t size)
 {
 	if (b->n == b->cap) {
-		uint32_t cap = b->cap ? b->cap * 2 : 8;
-		char *room = arena_array_of(b->arena, cap, size, _Alignof(struct member));
+		size_t cap = b->cap ? (size_t)b->cap * 2 : 8;
+		char *room = arena_array_of(b->arena, cap <= UINT32_MAX ? cap : SIZE_MAX, size, _Alignof(struct member));
 		if (b->n)
 			memcpy(room, b->room, b->n * size);
 		b->room = room;
-		b->cap = cap;
+		b->cap = (uint32_t)cap;
 	}
 	return (char *)b->room + b->n++ * size;
 }
@@ -177,4 +181,36 @@ struct val val_list_remove(struct arena *a, struct val list, size_t i)
 	memmove(items + i, items + i + 1, (n - i - 1) * sizeof(*items));
 	copy.n--;
 	return copy;
+}
+
+/* ---- sorting ---- */
+
+static int place_cmp(const void *x, const void *y, void *members)
+{
+	uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+	const struct member *m = members;
+	int c = str_cmp(atom_str(m[a].key), atom_str(m[b].key));
+	return c ? c : a < b ? -1 : 1;
+}
+
+struct val val_sorted(struct arena *a, struct val object)
+{
+	const struct member *m = object.members;
+	uint32_t n = object.n, in_order = 1;
+
+	while (in_order < n && str_cmp(atom_str(m[in_order - 1].key), atom_str(m[in_order].key)) < 0)
+		in_order++;
+	if (in_order >= n)
+		return object;
+	CLEANUP(mem_freep) uint32_t *places = mem_array(n, sizeof(*places));
+	for (uint32_t i = 0; i < n; i++)
+		places[i] = i;
+	qsort_r(places, n, sizeof(*places), place_cmp, (void *)(uintptr_t)m);
+	struct member *sorted = ARENA_ARRAY(a, struct member, n);
+	object.members = sorted;
+	object.n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (i + 1 == n || !atom_eq(m[places[i]].key, m[places[i + 1]].key))
+			sorted[object.n++] = m[places[i]];
+	return object;
 }

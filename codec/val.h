@@ -119,7 +119,8 @@ struct val val_object(struct arena *a, const struct member *members, size_t n);
 #define LIST(a, ...) \
 	val_list((a), (const struct val[]){ __VA_ARGS__ }, sizeof((const struct val[]){ __VA_ARGS__ }) / sizeof(struct val))
 
-/* Builders for when the number is not known; the result lives in the arena. Use up to the end, once. */
+/* Builders for when the number is not known; the result lives in the arena. Use up to the end, once. As with memory, more elements
+ * than a val can count end the process: the decoders refuse inputs that could have so many. */
 struct val_builder {
 	struct arena *arena;
 	void *room;
@@ -144,7 +145,13 @@ bool val_is_zero(struct val v);
 
 static inline str val_as_str(struct val v) { return v.type == VAL_STRING || v.type == VAL_RAW ? str_span(v.s, v.n) : STR_NONE; }
 static inline bool val_as_bool(struct val v) { return v.type == VAL_BOOL && v.b; }
-static inline int64_t val_as_int(struct val v) { return v.type == VAL_INT ? v.i : v.type == VAL_DOUBLE ? (int64_t)v.d : 0; }
+/* The whole part of a double; 0 when that is no int64. */
+static inline int64_t val_as_int(struct val v)
+{
+	if (v.type == VAL_DOUBLE)
+		return v.d >= -0x1p63 && v.d < 0x1p63 ? (int64_t)v.d : 0;
+	return v.type == VAL_INT ? v.i : 0;
+}
 static inline double val_as_double(struct val v) { return v.type == VAL_DOUBLE ? v.d : v.type == VAL_INT ? (double)v.i : 0; }
 /* Items of a list or members of an object, else 0. */
 static inline uint32_t val_len(struct val v) { return v.type >= VAL_LIST ? v.n : 0; }
@@ -212,6 +219,9 @@ struct val val_list_insert(struct arena *a, struct val list, size_t i, struct va
 struct val val_list_remove(struct arena *a, struct val list, size_t i);
 struct val val_list_append(struct arena *a, struct val list, struct val v);
 
+/* The members in byte order of their keys, of those with the same key the last one: object itself if it is so already. */
+struct val val_sorted(struct arena *a, struct val object);
+
 /* ---- comparing ---- */
 
 /* Deep equality as JSON means it: member order does not matter, 1 equals 1.0. */
@@ -219,19 +229,11 @@ bool val_equal(struct val a, struct val b);
 /* Equal values have equal hashes. */
 uint64_t val_hash(struct val v);
 
-/* One place where two trees differ. */
-struct val_change {
-	str path;                /* as Kubernetes writes field paths: spec.containers[0].image */
-	struct val before, after; /* VAL_NONE where it does not exist */
-};
-/* Calls visit for every leaf or shape difference in the order of b, then of what only a has; stops when visit returns false. */
-void val_diff(struct arena *a, struct val before, struct val after, bool (*visit)(const struct val_change *, void *), void *arg);
-
 /* ---- freezing ---- */
 
 struct frozen {
 	_Atomic uint32_t refs;
-	uint32_t size;      /* bytes of the whole block */
+	size_t size;        /* bytes of the whole block */
 	struct val val;     /* the root; points into the block */
 };
 

@@ -1,4 +1,3 @@
-#include "base/buf.h"
 #include "codec/val.h"
 #include "codec/walk.h"
 
@@ -34,31 +33,61 @@ static struct val counterpart(struct val a, struct val b, uint32_t i)
 	return val_member(b, a.members[i].key);
 }
 
+/* Up to here a member that stands elsewhere is searched for; larger objects of another order are sorted first. */
+enum { SEARCHED_MAX = 16 };
+
+static bool same_order(struct val a, struct val b)
+{
+	uint32_t i = 0;
+	while (i < a.n && atom_eq(a.members[i].key, b.members[i].key))
+		i++;
+	return i == a.n;
+}
+
+struct comparison {
+	struct walk walk;
+	struct arena sorted; /* objects whose members were in another order */
+};
+
+static void comparison_done(struct comparison *c)
+{
+	walk_done(&c->walk);
+	arena_done(&c->sorted);
+}
+
 /* Compares and, for lists and objects with children that are not the very same array, goes on with them. */
-static bool enter(struct walk *w, struct val a, struct val b)
+static bool enter(struct comparison *c, struct val a, struct val b)
 {
 	if (!equal_shallow(a, b))
 		return false;
-	if (a.type >= VAL_LIST && a.n && a.items != b.items)
-		walk_push(w, a)->other = b;
+	if (val_len(a) == 0 || a.items == b.items)
+		return true;
+	if (a.type == VAL_OBJECT && a.n > SEARCHED_MAX && !same_order(a, b)) {
+		a = val_sorted(&c->sorted, a);
+		b = val_sorted(&c->sorted, b);
+		if (a.n != b.n || !same_order(a, b))
+			return false;
+	}
+	walk_push(&c->walk, a)->other = b;
 	return true;
 }
 
 bool val_equal(struct val a, struct val b)
 {
-	CLEANUP(walk_done) struct walk w;
+	CLEANUP(comparison_done) struct comparison c;
 	struct walk_frame *f;
 
-	walk_init(&w);
-	if (!enter(&w, a, b))
+	walk_init(&c.walk);
+	arena_init(&c.sorted);
+	if (!enter(&c, a, b))
 		return false;
-	while ((f = walk_top(&w))) {
+	while ((f = walk_top(&c.walk))) {
 		if (f->i == f->v.n) {
-			walk_pop(&w);
+			walk_pop(&c.walk);
 			continue;
 		}
 		uint32_t i = f->i++;
-		if (!enter(&w, walk_child(f->v, i), counterpart(f->v, f->other, i)))
+		if (!enter(&c, walk_child(f->v, i), counterpart(f->v, f->other, i)))
 			return false;
 	}
 	return true;
@@ -125,79 +154,4 @@ uint64_t val_hash(struct val v)
 		else
 			absorb(f, hash_shallow(child));
 	}
-}
-
-/* ---- differences ---- */
-
-enum { DIFF_PATH_MAX = 64 * 1024 };
-
-struct diff {
-	struct arena *arena;
-	struct buf path;
-	bool (*visit)(const struct val_change *, void *);
-	void *arg;
-};
-
-static bool differ(struct diff *d, struct val before, struct val after, unsigned depth);
-
-static bool report(struct diff *d, struct val before, struct val after)
-{
-	struct val_change c = { .path = arena_str(d->arena, buf_str(&d->path)), .before = before, .after = after };
-	return d->visit(&c, d->arg);
-}
-
-/* Goes on with one member, whose name stands at the end of the path meanwhile. */
-static bool differ_member(struct diff *d, atom key, struct val before, struct val after, unsigned depth)
-{
-	size_t n = d->path.n;
-	str name = atom_str(key);
-	/* Names that are not plain are written as map keys: metadata.labels[a.b/c]. */
-	if (str_chr(name, '.') >= 0 || str_chr(name, '/') >= 0)
-		buf_addf(&d->path, "[" STR_FMT "]", STR_ARG(name));
-	else
-		buf_addf(&d->path, "%s" STR_FMT, n ? "." : "", STR_ARG(name));
-	bool more = differ(d, before, after, depth + 1);
-	d->path.n = n;
-	return more;
-}
-
-static bool differ_objects(struct diff *d, struct val before, struct val after, unsigned depth)
-{
-	VAL_EACH_MEMBER(m, after)
-		if (!differ_member(d, m->key, val_member(before, m->key), m->val, depth))
-			return false;
-	VAL_EACH_MEMBER(m, before)
-		if (!val_exists(val_member(after, m->key)) && !differ_member(d, m->key, m->val, VAL_EMPTY, depth))
-			return false;
-	return true;
-}
-
-static bool differ_lists(struct diff *d, struct val before, struct val after, unsigned depth)
-{
-	for (uint32_t i = 0; i < MAX(before.n, after.n); i++) {
-		size_t n = d->path.n;
-		buf_addf(&d->path, "[%u]", i);
-		bool more = differ(d, val_at(before, i), val_at(after, i), depth + 1);
-		d->path.n = n;
-		if (!more)
-			return false;
-	}
-	return true;
-}
-
-/* Below VAL_RECURSION_MAX a whole subtree counts as one place. */
-static bool differ(struct diff *d, struct val before, struct val after, unsigned depth)
-{
-	if (depth < VAL_RECURSION_MAX && before.type == VAL_OBJECT && after.type == VAL_OBJECT)
-		return differ_objects(d, before, after, depth);
-	if (depth < VAL_RECURSION_MAX && before.type == VAL_LIST && after.type == VAL_LIST)
-		return differ_lists(d, before, after, depth);
-	return val_equal(before, after) || report(d, before, after);
-}
-
-void val_diff(struct arena *a, struct val before, struct val after, bool (*visit)(const struct val_change *, void *), void *arg)
-{
-	struct diff d = { .arena = a, .path = BUF_INIT(DIFF_PATH_MAX), .visit = visit, .arg = arg };
-	(void)differ(&d, before, after, 0);
-	buf_done(&d.path);
 }

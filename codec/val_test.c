@@ -187,31 +187,40 @@ TEST(val_frozen_is_shared_between_threads)
 	CHECK_INT(f->refs, 1);
 }
 
-struct changes {
-	struct arena *arena;
-	str text;
-};
-
-static bool note(const struct val_change *c, void *arg)
+TEST(val_equal_is_quick_for_large_objects_of_another_order)
 {
-	struct changes *all = arg;
-	const char *sign = !val_exists(c->before) ? "+" : !val_exists(c->after) ? "-" : "~";
-	all->text = arena_printf(all->arena, STR_FMT "%s" STR_FMT "\n", STR_ARG(all->text), sign, STR_ARG(c->path));
-	return true;
+	enum { N = 200000 };
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct val_builder up = val_builder(&a), down = val_builder(&a);
+
+	for (int i = 0; i < N; i++) {
+		val_add_member(&up, atom_make(&a, arena_printf(&a, "key-%d", i)), val_of_int(i));
+		val_add_member(&down, atom_make(&a, arena_printf(&a, "key-%d", N - 1 - i)), val_of_int(N - 1 - i));
+	}
+	struct val x = val_end_object(&up), y = val_end_object(&down);
+	CHECK(val_equal(x, y));
+	CHECK(val_hash(x) == val_hash(y));
+	CHECK(!val_equal(x, val_put(&a, y, atom_make(&a, STR("key-7")), val_of_int(8))));
+	y = val_put(&a, y, atom_make(&a, STR("key-7")), VAL_EMPTY);
+	CHECK(!val_equal(x, val_put(&a, y, atom_make(&a, STR("other")), val_of_int(7))));
 }
 
-TEST(val_diff_names_the_places)
+TEST(val_sorted_keeps_the_last_of_equal_keys)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val before = sample_pod(&a);
-	struct val after = val_with(&a, before, VAL_LIT("node-2"), spec, nodeName);
-	struct changes got = { .arena = &a };
+	struct val v = OBJECT(&a, F(spec, val_of_int(1)), F(kind, val_of_int(2)), F(spec, val_of_int(3)), F(apiVersion, val_of_int(4)));
+	struct val sorted = val_sorted(&a, v);
 
-	after = val_without(&a, after, spec, priority);
-	after = val_with(&a, after, VAL_LIT("Running"), status, phase);
-	after = val_with(&a, after, LIST(&a, OBJECT(&a, F(name, VAL_LIT("x")))), spec, containers);
-	after = val_with(&a, after, VAL_EMPTY_OBJECT, metadata, labels);
-	val_diff(&a, before, after, note, &got);
-	CHECK_STR(got.text, "-metadata.labels[example.com/tier]\n~spec.nodeName\n~spec.containers[0].name\n"
-			    "-spec.containers[1]\n-spec.priority\n+status\n");
+	CHECK_INT(sorted.n, 3);
+	CHECK(sorted.members[0].key == A_apiVersion && sorted.members[1].key == A_kind && sorted.members[2].key == A_spec);
+	CHECK_INT(val_int(sorted, spec), 3);
+	CHECK(val_sorted(&a, sorted).members == sorted.members);
+	CHECK_INT(val_sorted(&a, VAL_EMPTY_OBJECT).n, 0);
+}
+
+TEST(val_int_of_doubles)
+{
+	CHECK(val_as_int(val_of_double(-2.5)) == -2);
+	CHECK(val_as_int(val_of_double(-0x1p63)) == INT64_MIN);
+	CHECK(val_as_int(val_of_double(0x1p63)) == 0 && val_as_int(val_of_double(-1e300)) == 0);
 }

@@ -1,8 +1,10 @@
 /*
- * From YAML to JSON, in the steps of Kubernetes' parser: libyaml's events become a tree of nodes with their anchors, the nodes are walked
- * with aliases and merge keys expanded, and what comes out is assembled as a free JSON tree with sorted keys. Nothing recurses.
+ * From YAML to JSON, in the steps of Kubernetes' parser: libyaml's events become a tree of nodes with their anchors,
+ * the nodes are walked with aliases and merge keys expanded, and what comes out is assembled as a free JSON tree with
+ * sorted keys. Nothing recurses.
  *
- * Aliases can blow a small text up: as in go-yaml, the share of nodes that come from aliases is limited, the more so the more there are.
+ * Aliases can blow a small text up: as in go-yaml, the share of nodes that come from aliases is limited, the more so
+ * the more there are.
  */
 #include "codec/yaml.h"
 
@@ -18,8 +20,8 @@
 #include "codec/yaml_resolve.h"
 
 /*
- * libyaml's work per token grows with the depth of flow collections, [] and {}. Kubernetes' limit of 10000 would let a few megabytes
- * of brackets keep a thread busy for minutes.
+ * libyaml's work per token grows with the depth of flow collections, [] and {}. Kubernetes' limit of 10000 would let
+ * a few megabytes of brackets keep a thread busy for minutes.
  */
 enum { YAML_MAX_DEPTH = 1000, YAML_MAX_FLOW_DEPTH = 100, YAML_MAX_DIRECTIVES = 100 };
 
@@ -64,7 +66,8 @@ static int give_input(void *data, unsigned char *room, size_t size, size_t *ret_
 /* As go-yaml finds the line of a problem, with all its oddities. */
 static int parser_error(const yaml_parser_t *p, struct err *err)
 {
-	size_t line = p->problem_mark.line ? p->problem_mark.line + (p->error == YAML_SCANNER_ERROR) : p->context_mark.line;
+	size_t problem_line = p->problem_mark.line + (p->error == YAML_SCANNER_ERROR);
+	size_t line = p->problem_mark.line ? problem_line : p->context_mark.line;
 	const char *problem = p->problem ? p->problem : "unknown problem parsing YAML content";
 
 	if (line)
@@ -175,8 +178,13 @@ static int check_directives(str text, struct err *err)
 	while (text.n && n <= YAML_MAX_DIRECTIVES) {
 		str_cut(text, '\n', &line, &text);
 		n += line.n && line.p[0] == '%';
+		line = str_trim(line);
+		if (line.n && line.p[0] != '%' && line.p[0] != '#')
+			break;
 	}
-	return n <= YAML_MAX_DIRECTIVES ? 0 : err_set(err, ERR_BAD_REQUEST, "yaml: more than %d directives", YAML_MAX_DIRECTIVES);
+	if (n > YAML_MAX_DIRECTIVES)
+		return err_set(err, ERR_BAD_REQUEST, "yaml: more than %d directives", YAML_MAX_DIRECTIVES);
+	return 0;
 }
 
 /* The first document; *ret is NULL if there is none. */
@@ -269,7 +277,8 @@ static struct walk_step *push(struct walker *w, enum step_kind kind, struct node
 static int enter_alias(struct walker *w, struct node *n)
 {
 	if (n->busy)
-		return err_set(w->err, ERR_BAD_REQUEST, "yaml: anchor '" STR_FMT "' value contains itself", STR_ARG(n->value));
+		return err_set(w->err, ERR_BAD_REQUEST, "yaml: anchor '" STR_FMT "' value contains itself",
+			       STR_ARG(n->value));
 	n->busy = true;
 	w->alias_depth++;
 	push(w, WALK_ALIAS, n);
@@ -357,7 +366,10 @@ static void add_scalar_go_syntax(struct walker *w, struct buf *b, const struct n
 	case YAML_INT: buf_add(b, go_format_int(s.i, number)); break;
 	case YAML_UINT: buf_addf(b, "0x%llx", (unsigned long long)s.u); break;
 	case YAML_FLOAT:
-		buf_add(b, isfinite(s.d) ? go_format_float(s.d, false, GO_FLOAT_G, number) : isnan(s.d) ? STR("NaN") : s.d < 0 ? STR("-Inf") : STR("+Inf"));
+		if (isfinite(s.d))
+			buf_add(b, go_format_float(s.d, false, GO_FLOAT_G, number));
+		else
+			buf_add(b, isnan(s.d) ? STR("NaN") : s.d < 0 ? STR("-Inf") : STR("+Inf"));
 		break;
 	default: buf_add_quoted(b, text);
 	}
@@ -423,8 +435,8 @@ static str go_value(struct walker *w, const struct node *n)
 static int bad_key(struct walker *w, const char *type, const struct node *key, const struct node *value)
 {
 	str k = go_value(w, key), v = go_value(w, value);
-	return err_set(w->err, ERR_BAD_REQUEST, "unsupported map key of type: %s, key: " STR_FMT ", value: " STR_FMT, type, STR_ARG(k),
-		       STR_ARG(v));
+	return err_set(w->err, ERR_BAD_REQUEST, "unsupported map key of type: %s, key: " STR_FMT ", value: " STR_FMT,
+		       type, STR_ARG(k), STR_ARG(v));
 }
 
 /* Keys that are no strings become what they look like. */
@@ -452,8 +464,8 @@ static int key_text(struct walker *w, const struct node *key, const struct node 
 }
 
 /*
- * Go notices a key that is there already after it has decoded the value. Two keys are the same when they are of one type too: 1
- * and "1" are not.
+ * Go notices a key that is there already after it has decoded the value. Two keys are the same when they are of one
+ * type too: 1 and "1" are not.
  */
 static void check_duplicate(struct walker *w, uint32_t map, const struct node *key)
 {
@@ -468,8 +480,8 @@ static void check_duplicate(struct walker *w, uint32_t map, const struct node *k
 	if (!map_put(&w->keys, full, w))
 		return;
 	text = go_syntax(w, k);
-	buf_addf(w->duplicates, "%s  line %u: key " STR_FMT " already set in map", w->duplicates->n ? "\n" : "yaml: unmarshal errors:\n",
-		 value->line + 1, STR_ARG(text));
+	buf_add(w->duplicates, w->duplicates->n ? STR("\n") : STR("yaml: unmarshal errors:\n"));
+	buf_addf(w->duplicates, "  line %u: key " STR_FMT " already set in map", value->line + 1, STR_ARG(text));
 }
 
 static int visit_member(struct walker *w, struct node *key, struct node *value)
@@ -489,7 +501,8 @@ static int visit_member(struct walker *w, struct node *key, struct node *value)
 		return r;
 	if (k->kind != NODE_SCALAR) {
 		/* Of keys inside of keys, the innermost fails first. */
-		while (k->kind == NODE_MAPPING && k->first && (k->first->kind == NODE_MAPPING || k->first->kind == NODE_SEQUENCE))
+		while (k->kind == NODE_MAPPING && k->first &&
+		       (k->first->kind == NODE_MAPPING || k->first->kind == NODE_SEQUENCE))
 			k = k->first;
 		str shown = go_syntax(w, k);
 		return err_set(w->err, ERR_BAD_REQUEST, "yaml: invalid map key: " STR_FMT, STR_ARG(shown));
@@ -505,7 +518,8 @@ static int visit_member(struct walker *w, struct node *key, struct node *value)
 
 static bool is_merge_key(const struct node *n)
 {
-	return n->kind == NODE_SCALAR && str_eq(n->value, STR("<<")) && (n->implicit || str_eq(n->tag, STR("tag:yaml.org,2002:merge")));
+	return n->kind == NODE_SCALAR && str_eq(n->value, STR("<<")) &&
+	       (n->implicit || str_eq(n->tag, STR("tag:yaml.org,2002:merge")));
 }
 
 /* The members of a mapping, or of an alias of one, go into the mapping that is open. */
@@ -635,8 +649,9 @@ int yaml_to_json(str text, struct buf *json, struct buf *duplicates, struct err 
 {
 	struct arena a = ARENA_INIT;
 	struct node *root = NULL;
-	int r = text.n < UINT32_MAX ? read_nodes(&a, text, &root, err) : err_set(err, ERR_TOO_LARGE, "YAML of %zu bytes is too large", text.n);
-
+	if (text.n >= UINT32_MAX)
+		return err_set(err, ERR_TOO_LARGE, "YAML of %zu bytes is too large", text.n);
+	int r = read_nodes(&a, text, &root, err);
 	if (r == 0 && root)
 		r = nodes_to_json(&a, root, json, duplicates, err);
 	else if (r == 0)

@@ -7,16 +7,17 @@
 #include "codec/json.h"
 
 /*
- * Appends the first document of text as compact JSON with sorted keys, ready for json_decode; "null" if there is none. Aliases are
- * expanded up to a limit. -ERR_BAD_REQUEST with the messages of Kubernetes' parser: "yaml: line 3: did not find expected key".
- * A key that occurs twice in a mapping has its last value. When duplicates is given, what a strict parser says about such keys
- * is appended to it: "yaml: unmarshal errors:\n  line 3: key \"a\" already set in map".
+ * Appends the first document of text as compact JSON with sorted keys, ready for json_decode; "null" if there is
+ * none. Aliases are expanded up to a limit. -ERR_BAD_REQUEST with the messages of Kubernetes' parser: "yaml: line 3:
+ * did not find expected key". A key that occurs twice in a mapping has its last value. When duplicates is given, what
+ * a strict parser says about such keys is appended to it: "yaml: unmarshal errors:\n  line 3: key \"a\" already set
+ * in map".
  */
 int yaml_to_json(str text, struct buf *json, struct buf *duplicates, struct err *err);
 
 /*
- * A stream of documents, separated by lines that begin with "---". Documents without content are skipped. Lines in errors count
- * from the beginning of the document, as kubectl's do.
+ * A stream of documents, separated by lines that begin with "---". Documents without content are skipped. Lines in
+ * errors count from the beginning of the document, as kubectl's do.
  */
 struct yaml_stream;
 

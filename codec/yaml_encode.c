@@ -1,6 +1,7 @@
 /*
- * Trees as block YAML, the way kubectl prints them: through JSON, back into values, and out through go-yaml's emitter. The choice of a
- * style for each string, the folding of long lines and the order of keys follow that emitter; nothing else of YAML is needed.
+ * Trees as block YAML, the way kubectl prints them: through JSON, back into values, and out through go-yaml's
+ * emitter. The choice of a style for each string, the folding of long lines and the order of keys follow that
+ * emitter; nothing else of YAML is needed.
  */
 #include <stdlib.h>
 
@@ -72,7 +73,10 @@ static void put_indicator(struct emitter *e, char c, bool needs_space, bool keep
 	e->indention = e->indention && keeps_indention;
 }
 
-static bool is_break(uint32_t rune) { return rune == '\n' || rune == '\r' || rune == 0x85 || rune == 0x2028 || rune == 0x2029; }
+static bool is_break(uint32_t rune)
+{
+	return rune == '\n' || rune == '\r' || rune == 0x85 || rune == 0x2028 || rune == 0x2029;
+}
 
 /* What the emitter takes for printable: nothing beyond the basic plane, no controls, no byte order mark. */
 static bool is_printable(uint32_t rune)
@@ -105,8 +109,9 @@ static bool is_blank_or_break(uint32_t rune) { return rune == ' ' || rune == '\t
 /* s is valid UTF-8. */
 static struct analysis analyze(str s)
 {
-	bool indicators = str_starts(s, STR("---")) || str_starts(s, STR("...")), special = false, edge = false, breaks = false;
-	bool break_space = false, space_break = false, trailing_space = false, was_space = false, was_break = false, blank = true;
+	bool indicators = str_starts(s, STR("---")) || str_starts(s, STR("..."));
+	bool special = false, edge = false, breaks = false, break_space = false, space_break = false;
+	bool trailing_space = false, was_space = false, was_break = false, blank = true;
 	uint32_t rune;
 
 	if (!s.n)
@@ -221,7 +226,8 @@ static void put_flowing(struct emitter *e, str s, bool quoted, bool fold)
 static void put_escape(struct emitter *e, uint32_t rune)
 {
 	static const struct { uint32_t rune; char letter; } letters[] = {
-		{ 0, '0' }, { 7, 'a' }, { 8, 'b' }, { 9, 't' }, { 10, 'n' }, { 11, 'v' }, { 12, 'f' }, { 13, 'r' }, { 0x1b, 'e' },
+		{ 0, '0' }, { 7, 'a' }, { 8, 'b' }, { 9, 't' }, { 10, 'n' }, { 11, 'v' }, { 12, 'f' }, { 13, 'r' },
+		{ 0x1b, 'e' },
 		{ '"', '"' }, { '\\', '\\' }, { 0x85, 'N' }, { 0xa0, '_' }, { 0x2028, 'L' }, { 0x2029, 'P' },
 	};
 	char code[16];
@@ -339,9 +345,12 @@ static void put_double_number(struct emitter *e, double d)
 {
 	char text[GO_FLOAT_MAX];
 	str json = go_format_float(d, false, GO_FLOAT_JSON, text);
-	enum yaml_kind kind = yaml_resolve(json).kind;
 
-	put_word(e, kind == YAML_FLOAT ? go_format_float(d, false, GO_FLOAT_G, text) : str_eq(json, STR("-0")) ? STR("0") : json);
+	if (yaml_resolve(json).kind == YAML_FLOAT)
+		json = go_format_float(d, false, GO_FLOAT_G, text);
+	else if (str_eq(json, STR("-0")))
+		json = STR("0");
+	put_word(e, json);
 }
 
 /* ---- the order of keys ---- */
@@ -353,8 +362,13 @@ static bool is_letter(uint32_t rune)
 		return (rune | 0x20) >= 'a' && (rune | 0x20) <= 'z';
 	if (rune < 0x100)
 		return rune == 0xaa || rune == 0xb5 || rune == 0xba || (rune >= 0xc0 && rune != 0xd7 && rune != 0xf7);
-	return !(rune >= 0x2000 && rune <= 0x206f) && !(rune >= 0x2190 && rune <= 0x2bff) && !(rune >= 0x3000 && rune <= 0x3004) &&
-	       !(rune >= 0x3008 && rune <= 0x3020) && !(rune >= 0xff00 && rune <= 0xff20) && rune < 0x1f000;
+	static const struct { uint32_t first, last; } others[] = {
+		{ 0x2000, 0x206f }, { 0x2190, 0x2bff }, { 0x3000, 0x3004 }, { 0x3008, 0x3020 }, { 0xff00, 0xff20 }, { 0x1f000, UINT32_MAX },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (rune >= others[i].first && rune <= others[i].last)
+			return false;
+	return true;
 }
 
 static bool is_digit_at(str s, size_t i) { return i < s.n && s.p[i] >= '0' && s.p[i] <= '9'; }
@@ -509,7 +523,8 @@ static int check_text(str json, struct err *err)
 
 	while (json.n) {
 		size_t n = str_rune(json, &rune);
-		if (!(is_printable(rune) || rune == '\t' || rune == '\r' || rune == 0x85 || rune == 0xfeff || rune >= 0x10000))
+		if (!(is_printable(rune) || rune == '\t' || rune == '\r' || rune == 0x85 || rune == 0xfeff ||
+		      rune >= 0x10000))
 			return err_set(err, ERR_BAD_REQUEST, "yaml: control characters are not allowed");
 		json = str_skip(json, n ? n : 1);
 	}

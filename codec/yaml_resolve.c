@@ -18,8 +18,10 @@ static bool one_of(str s, const char *const *words)
 
 static bool resolve_word(str s, struct yaml_scalar *ret)
 {
-	static const char *const yes[] = { "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", NULL };
-	static const char *const no[] = { "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF", NULL };
+	static const char *const yes[] = { "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON",
+					   NULL };
+	static const char *const no[] = { "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF",
+					  NULL };
 	static const char *const null[] = { "", "~", "null", "Null", "NULL", NULL };
 	static const char *const nan_[] = { ".nan", ".NaN", ".NAN", NULL };
 	static const char *const inf[] = { ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", NULL };
@@ -103,8 +105,8 @@ static bool is_timestamp(str s)
 	bool zoned = take_char(&s, 'T') || take_char(&s, 't');
 	if (!zoned && !take_char(&s, ' '))
 		return false;
-	if (!take_number(&s, 0, 23, &ignored) || !take_char(&s, ':') || !take_number(&s, 0, 59, &ignored) || !take_char(&s, ':') ||
-	    !take_number(&s, 0, 59, &ignored))
+	if (!take_number(&s, 0, 23, &ignored) || !take_char(&s, ':') || !take_number(&s, 0, 59, &ignored) ||
+	    !take_char(&s, ':') || !take_number(&s, 0, 59, &ignored))
 		return false;
 	if (s.n >= 2 && (s.p[0] == '.' || s.p[0] == ',') && is_digit(s.p[1]))
 		for (s = str_skip(s, 1); s.n && is_digit(s.p[0]);)
@@ -125,7 +127,8 @@ static bool digits_value(str s, unsigned base, uint64_t *ret)
 			digit = c - 'a' + 10;
 		else if (c >= 'A' && c <= 'F')
 			digit = c - 'A' + 10;
-		if (digit >= base || __builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
+		if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, digit, &value))
 			return false;
 	}
 	*ret = value;
@@ -248,7 +251,8 @@ static const struct {
 	enum yaml_kind kind;
 	str name;
 } tags[] = {
-	{ YAML_STR, STR_INIT("str") }, { YAML_NULL, STR_INIT("null") }, { YAML_BOOL, STR_INIT("bool") }, { YAML_INT, STR_INIT("int") },
+	{ YAML_STR, STR_INIT("str") }, { YAML_NULL, STR_INIT("null") }, { YAML_BOOL, STR_INIT("bool") },
+	{ YAML_INT, STR_INIT("int") },
 	{ YAML_UINT, STR_INIT("int") }, { YAML_FLOAT, STR_INIT("float") }, { YAML_TIMESTAMP, STR_INIT("timestamp") },
 	{ YAML_BINARY, STR_INIT("binary") },
 };
@@ -272,6 +276,6 @@ int yaml_resolve_tagged(str tag, str text, struct yaml_scalar *ret, struct err *
 		*ret = (struct yaml_scalar){ .kind = YAML_FLOAT, .d = (double)ret->i };
 		return 0;
 	}
-	return err_set(err, ERR_BAD_REQUEST, "yaml: cannot decode !!" STR_FMT " `" STR_FMT "` as a !!" STR_FMT, STR_ARG(tags[ret->kind].name),
-		       STR_ARG(text), STR_ARG(name));
+	return err_set(err, ERR_BAD_REQUEST, "yaml: cannot decode !!" STR_FMT " `" STR_FMT "` as a !!" STR_FMT,
+		       STR_ARG(tags[ret->kind].name), STR_ARG(text), STR_ARG(name));
 }

@@ -19,7 +19,8 @@ struct yaml_scalar {
 /* The meaning of an untagged scalar. */
 struct yaml_scalar yaml_resolve(str text);
 /*
- * The same with an explicit tag in its long form (tag:yaml.org,2002:int); n == 0: none. Tags of other sorts make a string.
+ * The same with an explicit tag in its long form (tag:yaml.org,2002:int); n == 0: none. Tags of other sorts make a
+ * string.
  * -ERR_BAD_REQUEST when the text does not fit the tag.
  */
 int yaml_resolve_tagged(str tag, str text, struct yaml_scalar *ret, struct err *err);

@@ -704,15 +704,17 @@ TEST(yaml_encode_typed)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
 	str text = quoted(&a, "{`kind`:`Pod`,`apiVersion`:`v1`,`metadata`:{`name`:`p`,`labels`:{`b`:`1`,`a`:`true`}},"
-			      "`spec`:{`containers`:[{`name`:`c`,`image`:`i:1`,`command`:[`sh`,`-c`,`echo a\\necho b\\n`]}]}}");
+			      "`spec`:{`containers`:[{`name`:`c`,`image`:`i:1`,"
+			      "`command`:[`sh`,`-c`,`echo a\\necho b\\n`]}]}}");
 	const struct type *type;
 	struct val v;
 
 	CHECK(json_decode_object(&a, text, NULL, &v, &type, NULL) == 0);
 	CHECK(yaml_encode(&b, v, type, NULL) == 0);
-	CHECK_STR(buf_str(&b), "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    a: \"true\"\n    b: \"1\"\n  name: p\nspec:\n"
-			       "  containers:\n  - command:\n    - sh\n    - -c\n    - |\n      echo a\n      echo b\n    image: i:1\n"
-			       "    name: c\n    resources: {}\nstatus: {}\n");
+	CHECK_STR(buf_str(&b), "apiVersion: v1\nkind: Pod\n"
+			       "metadata:\n  labels:\n    a: \"true\"\n    b: \"1\"\n  name: p\n"
+			       "spec:\n  containers:\n  - command:\n    - sh\n    - -c\n    - |\n      echo a\n      echo b\n"
+			       "    image: i:1\n    name: c\n    resources: {}\nstatus: {}\n");
 }
 
 TEST(yaml_stream)
@@ -751,13 +753,17 @@ TEST(yaml_stream)
 /* Small texts that would become large ones, or keep the parser busy. */
 TEST(yaml_limits)
 {
-	CLEANUP(buf_done) struct buf bomb = BUF_INIT(1 << 20), deep = BUF_INIT(1 << 20), b = BUF_INIT(1 << 20), tags = BUF_INIT(1 << 20);
+	CLEANUP(buf_done) struct buf bomb = BUF_INIT(1 << 20), deep = BUF_INIT(1 << 20), tags = BUF_INIT(1 << 20);
+	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
 	struct err err = ERR_INIT;
 
 	buf_add(&bomb, STR("a: &a [x,x,x,x,x,x,x,x,x,x]\n"));
-	for (char c = 'b'; c < 'k'; c++)
-		buf_addf(&bomb, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c - 1, c - 1, c - 1, c - 1, c - 1, c - 1, c - 1,
-			 c - 1, c - 1, c - 1);
+	for (char c = 'b'; c < 'k'; c++) {
+		buf_addf(&bomb, "%c: &%c [", c, c);
+		for (int i = 0; i < 10; i++)
+			buf_addf(&bomb, "*%c,", c - 1);
+		buf_add(&bomb, STR("]\n"));
+	}
 	CHECK(yaml_to_json(buf_str(&bomb), &b, NULL, &err) == -ERR_BAD_REQUEST);
 	CHECK_STR(err_str(&err), "yaml: document contains excessive aliasing");
 

@@ -1,6 +1,6 @@
 /*
- * JSON: what decodes must encode, and decode to the same again; freely, as the kind that it says, and as a Pod. The typed tree must
- * also be what val_canonical makes of the free one.
+ * JSON: what decodes must encode, and decode to the same again; freely, as the kind that it says, and as a Pod. The
+ * typed tree must also be what val_canonical makes of the free one.
  */
 #include <stdlib.h>
 
@@ -32,8 +32,8 @@ static struct val again(struct arena *a, struct val v, const struct type *type, 
 }
 
 /*
- * A typed tree is its own reading, with one exception that Kubernetes has too: what is neither schema nor list where either is
- * expected is written as null, which reads as absent. So the first trip is not looked at.
+ * A typed tree is its own reading, with one exception that Kubernetes has too: what is neither schema nor list where
+ * either is expected is written as null, which reads as absent. So the first trip is not looked at.
  */
 static void round_trip(struct arena *a, struct val v, const struct type *type)
 {
@@ -51,11 +51,13 @@ static void round_trip(struct arena *a, struct val v, const struct type *type)
 
 static void as_type(struct arena *a, str text, const struct type *type)
 {
-	struct strict_errors strict = { .arena = a };
+	static struct strict_errors strict; /* large */
 	struct json_decode_options opt = { .type = type, .strict = &strict };
 	struct err err = ERR_INIT;
 	struct val v;
 
+	strict.arena = a;
+	strict.n = 0;
 	if (json_decode(a, text, &opt, &v, &err) == 0)
 		round_trip(a, v, type);
 	else

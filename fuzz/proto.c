@@ -2,23 +2,11 @@
  * Protobuf messages. The first byte chooses the type, the rest is the message. What decodes must encode, and the encoded form must
  * lead back to itself.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "codec/codec.h"
 #include "codec/types.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+#include "fuzz/fuzz.h"
 
 enum { INPUT_MAX = 64 * 1024, ENCODED_MAX = 64 * 1024 * 1024 };
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "does not hold: %s\n", what);
-	abort();
-}
 
 /* The first encoding may still differ from the later ones: raw JSON is normalised, bytes that are no UTF-8 take two rounds. */
 static void check_tree(struct arena *a, struct val v, const struct type *type)

@@ -2,20 +2,8 @@
  * Quantities: two of them, separated by a space. The canonical text is its own canonical text and the same number; numbers
  * survive their text, and sums can be undone.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "codec/quantity.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "does not hold: %s\n", what);
-	abort();
-}
+#include "fuzz/fuzz.h"
 
 /* Kubernetes has no suffix beyond exa and leaves it out, so that larger texts mean something else. */
 static bool is_writable(struct quantity q)

@@ -1,18 +1,6 @@
 /* Times, micro times and durations: every text is tried as each. What parses has a text that leads back to it. */
 #include "codec/time.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "does not hold: %s\n", what);
-	abort();
-}
+#include "fuzz/fuzz.h"
 
 static void check_time(struct timestamp t)
 {

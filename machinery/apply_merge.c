@@ -152,8 +152,8 @@ static bool compare_list(struct compare *c, struct apply_type t, const struct ap
 		return compare_leaf(from, to, ret);
 	struct apply_type item = t.schema->item(t);
 	struct level l = level_begin(c);
-	typed_items(&c->walk, at, t, s, lists[0], false, &x);
-	typed_items(&c->walk, at, t, s, lists[1], false, &y);
+	typed_items(&c->walk, at, t, s, lists[0], TYPED_SKIP, &x);
+	typed_items(&c->walk, at, t, s, lists[1], TYPED_SKIP, &y);
 	while (i < x.n || j < y.n) {
 		int order = i == x.n ? 1 : j == y.n ? -1 : path_element_cmp(&x.sorted[i]->at, &y.sorted[j]->at);
 		uint32_t n_x = order <= 0 ? run_length(&x, i) : 0, n_y = order >= 0 ? run_length(&y, j) : 0;
@@ -316,7 +316,7 @@ static struct val merge_lists(struct typed_walk *w, struct apply_type t, const s
 			      const struct step *at)
 {
 	struct list_merge m = { .walk = w, .item = t.schema->item(t), .at = at, .out = val_builder(w->arena) };
-	bool ok = typed_items(w, at, t, s, over, false, &m.over);
+	bool ok = typed_items(w, at, t, s, over, TYPED_SKIP, &m.over);
 
 	for (uint32_t i = 0; i < m.over.n; i++) {
 		if (!m.over.v[i].again)
@@ -327,7 +327,7 @@ static struct val merge_lists(struct typed_walk *w, struct apply_type t, const s
 		typed_error(w, at, buf_str(&b));
 		ok = false;
 	}
-	if (!typed_items(w, at, t, s, base, false, &m.base) || !ok)
+	if (!typed_items(w, at, t, s, base, TYPED_SKIP, &m.base) || !ok)
 		return VAL_EMPTY;
 	index_lists(&m);
 	merge_in_order(&m);

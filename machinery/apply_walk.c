@@ -35,7 +35,7 @@ static void validate_list(struct typed_walk *w, struct apply_type t, const struc
 		return;
 	}
 	struct typed_items items;
-	typed_items(w, at, t, s, v, true, &items);
+	typed_items(w, at, t, s, v, TYPED_STOP, &items);
 	for (uint32_t i = 0; i < items.n; i++) {
 		if (items.v[i].again && !duplicates) {
 			CLEANUP(buf_done) struct buf b = BUF_INIT(1024);
@@ -126,19 +126,15 @@ static struct field_set fields_of_map(struct fields *f, struct apply_type t, str
 	return field_set_end(&f->sets, begin);
 }
 
-/*
- * An item is always owned along with what it holds. Items that share a key are owned as one, without a look inside. Items without one (pruning
- * can leave a null) are owned by nobody.
- */
+/* An item is always owned along with what it holds. Items that share a key are owned as one, without a look inside. */
 static struct field_set fields_of_list(struct fields *f, struct apply_type t, const struct apply_shape *s, struct val v,
 				       const struct step *at)
 {
 	struct apply_type item = t.schema->item(t);
-	struct typed_walk quiet = { .arena = f->walk.arena };
 	struct typed_items items;
 	uint32_t begin = field_set_begin(&f->sets);
 
-	typed_items(&quiet, at, t, s, v, false, &items);
+	typed_items(&f->walk, at, t, s, v, TYPED_KEEP, &items);
 	for (uint32_t i = 0; i < items.n; i++) {
 		struct field_set below = FIELD_SET_EMPTY;
 		bool leaf;
@@ -212,7 +208,7 @@ static struct val remove_from_list(struct arena *a, struct apply_type t, const s
 	struct apply_type item = t.schema->item(t);
 	struct typed_items items;
 
-	typed_items(&w, NULL, t, shape, v, false, &items);
+	typed_items(&w, NULL, t, shape, v, TYPED_KEEP, &items);
 	for (uint32_t i = 0; i < items.n; i++) {
 		const struct field_node *node = field_set_find(s, &items.v[i].at);
 		if (!node)

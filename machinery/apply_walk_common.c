@@ -246,8 +246,8 @@ static void items_sort(struct arena *a, struct typed_items *items)
 		}
 }
 
-bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s, struct val list, bool stop,
-		struct typed_items *ret)
+bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s, struct val list,
+		 enum typed_broken broken, struct typed_items *ret)
 {
 	bool all = true;
 
@@ -255,17 +255,17 @@ bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type 
 	if (list.type != VAL_LIST || !list.n)
 		return true;
 	ret->v = ARENA_ARRAY(w->arena, struct typed_item, list.n);
-	for (uint32_t i = 0; i < list.n; i++) {
+	for (uint32_t i = 0; i < list.n && (all || broken != TYPED_STOP); i++) {
 		struct typed_item item = { .val = list.items[i], .index = i };
 		const char *problem = s->keys ? keyed_element(w, t, s->keys, item.val, &item.at) : set_element(&list.items[i], &item.at);
-		if (!problem) {
-			ret->v[ret->n++] = item;
+		if (problem && broken == TYPED_KEEP) {
+			item.at = (struct path_element){ .kind = PATH_BROKEN };
+		} else if (problem) {
+			all = false;
+			typed_error(w, at, arena_printf(w->arena, "element %u: %s", i, problem));
 			continue;
 		}
-		all = false;
-		typed_error(w, at, arena_printf(w->arena, "element %u: %s", i, problem));
-		if (stop)
-			break;
+		ret->v[ret->n++] = item;
 	}
 	items_sort(w->arena, ret);
 	return all;

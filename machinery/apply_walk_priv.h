@@ -65,12 +65,16 @@ struct typed_items {
 	uint32_t n;
 };
 
-/*
- * Items without an element are noted as errors and left out; with stop, the first one ends it. Anything but a list gives none.
- * Returns false when there was such an item.
- */
-bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s, struct val list, bool stop,
-		struct typed_items *ret);
+/* What is to be done with items that have no element. */
+enum typed_broken {
+	TYPED_STOP,   /* note the first one as an error and take only what was before it */
+	TYPED_SKIP,   /* note them as errors and leave them out */
+	TYPED_KEEP,   /* keep them as PATH_BROKEN */
+};
+
+/* Anything but a list has no items. Returns false when an error was noted. */
+bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s, struct val list,
+		 enum typed_broken broken, struct typed_items *ret);
 /* The first item with that element, or NULL. */
 const struct typed_item *typed_items_find(const struct typed_items *items, const struct path_element *at);
 

@@ -36,19 +36,23 @@ struct val default_replica_set(struct arena *a, struct val rs) { return default_
 
 static bool rolls(struct val strategy) { return str_eq(val_str(strategy, type), STR("RollingUpdate")); }
 
+/* With another type a rollingUpdate that is given gets zeros, which then are what is wrong with it. */
 static struct val default_rolling(struct arena *a, struct val strategy, struct val unavailable, struct val surge)
 {
 	struct val rolling = val_get(strategy, rollingUpdate);
-	rolling = default_member(a, val_exists(rolling) ? rolling : VAL_EMPTY_OBJECT, A_maxUnavailable, unavailable);
-	return val_put(a, strategy, A_rollingUpdate, default_member(a, rolling, A_maxSurge, surge));
+	bool wanted = rolls(strategy);
+
+	if (!wanted && !val_exists(rolling))
+		return strategy;
+	rolling = default_member(a, val_exists(rolling) ? rolling : VAL_EMPTY_OBJECT, A_maxUnavailable, wanted ? unavailable : val_of_int(0));
+	return val_put(a, strategy, A_rollingUpdate, default_member(a, rolling, A_maxSurge, wanted ? surge : val_of_int(0)));
 }
 
 struct val default_deployment(struct arena *a, struct val deployment)
 {
 	struct val strategy = default_member(a, val_get(deployment, spec, strategy), A_type, VAL_LIT("RollingUpdate"));
 
-	if (rolls(strategy))
-		strategy = default_rolling(a, strategy, VAL_LIT("25%"), VAL_LIT("25%"));
+	strategy = default_rolling(a, strategy, VAL_LIT("25%"), VAL_LIT("25%"));
 	deployment = val_with(a, with_template(a, deployment), strategy, spec, strategy);
 	deployment = default_spec(a, deployment, A_replicas, val_of_int(1));
 	deployment = default_spec(a, deployment, A_revisionHistoryLimit, val_of_int(10));
@@ -59,8 +63,7 @@ struct val default_daemon_set(struct arena *a, struct val ds)
 {
 	struct val strategy = default_member(a, val_get(ds, spec, updateStrategy), A_type, VAL_LIT("RollingUpdate"));
 
-	if (rolls(strategy))
-		strategy = default_rolling(a, strategy, val_of_int(1), val_of_int(0));
+	strategy = default_rolling(a, strategy, val_of_int(1), val_of_int(0));
 	ds = val_with(a, with_template(a, ds), strategy, spec, updateStrategy);
 	return default_spec(a, ds, A_revisionHistoryLimit, val_of_int(10));
 }
@@ -88,8 +91,7 @@ struct val default_stateful_set(struct arena *a, struct val sts)
 		strategy = val_put(a, strategy, A_type, VAL_LIT("RollingUpdate"));
 		strategy = default_member(a, strategy, A_rollingUpdate, VAL_EMPTY_OBJECT);
 	}
-	if (rolls(strategy))
-		strategy = edit_member(a, strategy, A_rollingUpdate, default_partition);
+	strategy = edit_member(a, strategy, A_rollingUpdate, default_partition);
 	retention = default_member(a, retention, A_whenDeleted, VAL_LIT("Retain"));
 	retention = default_member(a, retention, A_whenScaled, VAL_LIT("Retain"));
 	sts = val_with(a, with_template(a, sts), strategy, spec, updateStrategy);

@@ -41,11 +41,14 @@ str field_path_text(struct arena *a, const struct field_path *path)
 
 void field_errors_init(struct field_errors *e, struct arena *a) { *e = (struct field_errors){ .arena = a }; }
 
-/* As Go prints it: strings quoted, lists and objects as JSON. */
-static void add_value(struct buf *b, struct val v)
+/*
+ * As Go prints it: strings quoted, lists and objects as JSON. Values of enums are strings of a type of their own there, which makes them
+ * JSON too; that shows in characters that only JSON escapes.
+ */
+static void add_value(struct buf *b, struct val v, enum field_error_type type)
 {
 	struct err ignored;
-	if (v.type == VAL_STRING)
+	if (v.type == VAL_STRING && type != FIELD_ERROR_NOT_SUPPORTED)
 		buf_add_quoted(b, val_as_str(v));
 	else if (val_is_nil(v))
 		buf_add(b, STR("null"));
@@ -70,7 +73,7 @@ static void add(struct field_errors *e, enum field_error_type type, const struct
 	buf_addf(&body, "%s", types[type].text);
 	if (types[type].shows_value && !(value.type == VAL_RAW && value.n == 0)) {
 		buf_add(&body, STR(": "));
-		add_value(&body, value);
+		add_value(&body, value, type);
 	}
 	if (detail.n)
 		buf_addf(&body, ": " STR_FMT, STR_ARG(detail));
@@ -82,7 +85,7 @@ static void add(struct field_errors *e, enum field_error_type type, const struct
 	do {                                                                  \
 		va_list ap;                                                   \
 		va_start(ap, fmt);                                            \
-		add(e, (type), at, (value), arena_vprintf(e->arena, fmt, ap));       \
+		add(e, (type), at, (value), arena_vprintf(e->arena, fmt, ap)); \
 		va_end(ap);                                                   \
 	} while (0)
 
@@ -111,7 +114,8 @@ void field_internal(struct field_errors *e, const struct field_path *at, const c
 	ADD_FORMATTED(FIELD_ERROR_INTERNAL, VAL_EMPTY);
 }
 
-void field_error_add(struct field_errors *e, enum field_error_type type, const struct field_path *at, struct val value, const char *fmt, ...)
+void field_error_add(struct field_errors *e, enum field_error_type type, const struct field_path *at, struct val value,
+		     const char *fmt, ...)
 {
 	ADD_FORMATTED(type, value);
 }
@@ -162,16 +166,33 @@ static bool shown_before(const struct field_errors *e, size_t i)
 	return false;
 }
 
-str field_errors_message(const struct field_errors *e, const struct type *type, str name)
+str field_errors_join(const struct field_errors *e, size_t *ret_n)
 {
-	CLEANUP(buf_done) struct buf b = BUF_INIT(MESSAGE_MAX), list = BUF_INIT(MESSAGE_MAX);
-	size_t shown = 0;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(MESSAGE_MAX);
 
+	*ret_n = 0;
 	for (size_t i = 0; i < e->n; i++)
 		if (!shown_before(e, i))
-			buf_addf(&list, "%s" STR_FMT ": " STR_FMT, shown++ ? ", " : "", STR_ARG(e->list[i].field), STR_ARG(e->list[i].body));
+			buf_addf(&b, "%s" STR_FMT ": " STR_FMT, (*ret_n)++ ? ", " : "", STR_ARG(e->list[i].field),
+				 STR_ARG(e->list[i].body));
+	return arena_str(e->arena, buf_str(&b));
+}
+
+str field_errors_plain(const struct field_errors *e)
+{
+	size_t n;
+	str text = field_errors_join(e, &n);
+	return n > 1 ? arena_printf(e->arena, "[" STR_FMT "]", STR_ARG(text)) : text;
+}
+
+str field_errors_message(const struct field_errors *e, const struct type *type, str name)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(MESSAGE_MAX);
+	size_t shown;
+	str list = field_errors_join(e, &shown);
+
 	buf_addf(&b, STR_FMT "%s" STR_FMT " ", STR_ARG(type->name), type->group.n ? "." : "", STR_ARG(type->group));
 	buf_add_quoted(&b, name);
-	buf_addf(&b, shown == 1 ? " is invalid: " STR_FMT : " is invalid: [" STR_FMT "]", STR_ARG(buf_str(&list)));
+	buf_addf(&b, shown == 1 ? " is invalid: " STR_FMT : " is invalid: [" STR_FMT "]", STR_ARG(list));
 	return arena_str(e->arena, buf_str(&b));
 }

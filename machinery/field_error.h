@@ -1,5 +1,6 @@
 /*
- * Errors of validation: where, what kind, which value, why. All of an object's errors are gathered, then become one Status in Kubernetes' form.
+ * Errors of validation: where, what kind, which value, why. All of an object's errors are gathered, then become one Status
+ * in Kubernetes' form. Texts are put into the arena that field_errors_init was given.
  *
  * A path is a chain of structs on the C stack, so that naming a place costs nothing until there is an error:
  *
@@ -70,7 +71,8 @@ struct field_errors {
 void field_errors_init(struct field_errors *e, struct arena *a);
 
 void field_required(struct field_errors *e, const struct field_path *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
-void field_invalid(struct field_errors *e, const struct field_path *at, struct val value, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void field_invalid(struct field_errors *e, const struct field_path *at, struct val value, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
 void field_forbidden(struct field_errors *e, const struct field_path *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void field_duplicate(struct field_errors *e, const struct field_path *at, struct val value);
 void field_not_found(struct field_errors *e, const struct field_path *at, struct val value);
@@ -81,16 +83,21 @@ void field_too_long(struct field_errors *e, const struct field_path *at, int64_t
 /* "Too many: 3: must have at most 2 items" */
 void field_too_many(struct field_errors *e, const struct field_path *at, int64_t n, int64_t max);
 void field_too_few(struct field_errors *e, const struct field_path *at, int64_t n, int64_t min);
-void field_type_invalid(struct field_errors *e, const struct field_path *at, struct val value, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void field_type_invalid(struct field_errors *e, const struct field_path *at, struct val value, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
 void field_internal(struct field_errors *e, const struct field_path *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Any type with any detail, for combinations that have no function of their own. */
-void field_error_add(struct field_errors *e, enum field_error_type type, const struct field_path *at, struct val value, const char *fmt, ...)
-	PRINTF_LIKE(5, 6);
+void field_error_add(struct field_errors *e, enum field_error_type type, const struct field_path *at, struct val value,
+		     const char *fmt, ...) PRINTF_LIKE(5, 6);
 /* Given as a value: the error shows none. */
 #define FIELD_VALUE_OMITTED ((struct val){ .type = VAL_RAW })
 
 /* Reason of the Status cause: FieldValueRequired, ... */
 const char *field_error_reason(enum field_error_type type);
+/* The texts "field: body" with ", " between them, equal ones once; *ret_n is how many that are. */
+str field_errors_join(const struct field_errors *e, size_t *ret_n);
+/* The same, in brackets if there are several: for all that answers with a plain error. */
+str field_errors_plain(const struct field_errors *e);
 /* The message of the Status: Pod "web" is invalid: [a: Required value, b: Invalid value: ...]; equal errors are shown once. */
 str field_errors_message(const struct field_errors *e, const struct type *type, str name);
 

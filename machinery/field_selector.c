@@ -130,7 +130,7 @@ enum field_form {
  */
 struct label {
 	const char *name;
-	enum field_form form;
+	enum field_form form; /* TEXT unless said otherwise */
 	const char *path;
 	const char *alias_of; /* the main name of the same field */
 };
@@ -141,104 +141,105 @@ struct field_access {
 	const atom *paths;
 };
 
-#define META { "metadata.name", TEXT, NULL, NULL }, { "metadata.namespace", TEXT, NULL, NULL }
+#define META { .name = "metadata.name" }, { .name = "metadata.namespace" }
 
 static const struct label pod_labels[] = {
 	META,
-	{ "spec.nodeName", TEXT, NULL, NULL },
-	{ "spec.host", TEXT, NULL, "spec.nodeName" },
-	{ "spec.restartPolicy", TEXT, NULL, NULL },
-	{ "spec.schedulerName", TEXT, NULL, NULL },
-	{ "spec.serviceAccountName", TEXT, NULL, NULL },
-	{ "spec.hostNetwork", BOOL, NULL, NULL },
-	{ "status.phase", TEXT, NULL, NULL },
-	{ "status.podIP", TEXT, "status.podIP status.podIPs.0.ip", NULL },
-	{ "status.podIPs", ABSENT, NULL, NULL },
-	{ "status.nominatedNodeName", TEXT, NULL, NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "spec.nodeName" },
+	{ .name = "spec.host", .alias_of = "spec.nodeName" },
+	{ .name = "spec.restartPolicy" },
+	{ .name = "spec.schedulerName" },
+	{ .name = "spec.serviceAccountName" },
+	{ .name = "spec.hostNetwork", .form = BOOL },
+	{ .name = "status.phase" },
+	{ .name = "status.podIP", .path = "status.podIP status.podIPs.0.ip" },
+	{ .name = "status.podIPs", .form = ABSENT },
+	{ .name = "status.nominatedNodeName" },
+	{ 0 },
 };
 
 static const struct label node_labels[] = {
-	{ "metadata.name", TEXT, NULL, NULL },
-	{ "spec.unschedulable", BOOL, NULL, NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "metadata.name" },
+	{ .name = "spec.unschedulable", .form = BOOL },
+	{ 0 },
 };
 
 static const struct label namespace_labels[] = {
-	{ "metadata.name", TEXT, NULL, NULL },
-	{ "status.phase", TEXT, NULL, NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "metadata.name" },
+	{ .name = "status.phase" },
+	{ 0 },
 };
 
 static const struct label replication_controller_labels[] = {
 	META,
-	{ "status.replicas", INT, NULL, NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "status.replicas", .form = INT },
+	{ 0 },
 };
 
-static const struct label secret_labels[] = { META, { "type", TEXT, NULL, NULL }, { NULL, TEXT, NULL, NULL } };
+static const struct label secret_labels[] = { META, { .name = "type" }, { 0 } };
 
 static const struct label service_labels[] = {
 	META,
-	{ "spec.clusterIP", TEXT, NULL, NULL },
-	{ "spec.type", TEXT, NULL, NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "spec.clusterIP" },
+	{ .name = "spec.type" },
+	{ 0 },
 };
 
 static const struct label job_labels[] = {
 	META,
-	{ "status.successful", INT, "status.succeeded", NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "status.successful", .form = INT, .path = "status.succeeded" },
+	{ 0 },
 };
 
 static const struct label signer_labels[] = {
-	{ "metadata.name", TEXT, NULL, NULL },
-	{ "spec.signerName", TEXT, NULL, NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "metadata.name" },
+	{ .name = "spec.signerName" },
+	{ 0 },
 };
 
 static const struct label pod_certificate_request_labels[] = {
-	{ "metadata.name", TEXT, NULL, NULL },
-	{ "spec.signerName", TEXT, NULL, NULL },
-	{ "spec.podName", TEXT, NULL, NULL },
-	{ "spec.nodeName", TEXT, NULL, NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "metadata.name" },
+	{ .name = "spec.signerName" },
+	{ .name = "spec.podName" },
+	{ .name = "spec.nodeName" },
+	{ 0 },
 };
 
 static const struct label resource_slice_labels[] = {
-	{ "metadata.name", TEXT, NULL, NULL },
-	{ "spec.nodeName", TEXT, NULL, NULL },
-	{ "spec.driver", TEXT, NULL, NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "metadata.name" },
+	{ .name = "spec.nodeName" },
+	{ .name = "spec.driver" },
+	{ 0 },
 };
 
 /* An Event has other field names in each of its groups; the main ones are those of the core group. */
-#define INVOLVED(field) { "involvedObject." field, TEXT, "involvedObject." field " regarding." field, NULL }
-#define REGARDING(field) { "regarding." field, TEXT, "involvedObject." field " regarding." field, "involvedObject." field }
+#define INVOLVED(field) { .name = "involvedObject." field, .path = "involvedObject." field " regarding." field }
+#define REGARDING(field) \
+	{ .name = "regarding." field, .path = "involvedObject." field " regarding." field, .alias_of = "involvedObject." field }
 #define REPORTING "reportingComponent reportingController"
 
 static const struct label event_labels[] = {
 	META,
 	INVOLVED("kind"), INVOLVED("namespace"), INVOLVED("name"), INVOLVED("uid"),
 	INVOLVED("apiVersion"), INVOLVED("resourceVersion"), INVOLVED("fieldPath"),
-	{ "reason", TEXT, NULL, NULL },
-	{ "type", TEXT, NULL, NULL },
-	{ "reportingComponent", TEXT, REPORTING, NULL },
-	{ "source", TEXT, "source.component deprecatedSource.component " REPORTING, NULL },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "reason" },
+	{ .name = "type" },
+	{ .name = "reportingComponent", .path = REPORTING },
+	{ .name = "source", .path = "source.component deprecatedSource.component " REPORTING },
+	{ 0 },
 };
 
 static const struct label new_event_labels[] = {
 	META,
 	REGARDING("kind"), REGARDING("namespace"), REGARDING("name"), REGARDING("uid"),
 	REGARDING("apiVersion"), REGARDING("resourceVersion"), REGARDING("fieldPath"),
-	{ "reason", TEXT, NULL, NULL },
-	{ "type", TEXT, NULL, NULL },
-	{ "reportingController", TEXT, REPORTING, "reportingComponent" },
-	{ NULL, TEXT, NULL, NULL },
+	{ .name = "reason" },
+	{ .name = "type" },
+	{ .name = "reportingController", .path = REPORTING, .alias_of = "reportingComponent" },
+	{ 0 },
 };
 
-static const struct label default_labels[] = { META, { NULL, TEXT, NULL, NULL } };
+static const struct label default_labels[] = { META, { 0 } };
 
 /* How kinds word that they do not have a field. */
 enum complaint { NOT_SUPPORTED, NOT_SUPPORTED_FOR_JOB, NOT_SUPPORTED_FOR_KIND, NOT_KNOWN };
@@ -273,7 +274,8 @@ static int complain(enum complaint complaint, const struct type *kind, str field
 		return err_set(err, ERR_BAD_REQUEST, "field label " STR_FMT " not supported for Job", STR_ARG(buf_str(&quoted)));
 	case NOT_SUPPORTED_FOR_KIND:
 		return err_set(err, ERR_BAD_REQUEST,
-			       "field label not supported for " STR_FMT "/" STR_FMT ", Kind=" STR_FMT ": " STR_FMT, STR_ARG(kind->group), STR_ARG(kind->version), STR_ARG(kind->name), STR_ARG(field));
+			       "field label not supported for " STR_FMT "/" STR_FMT ", Kind=" STR_FMT ": " STR_FMT,
+			       STR_ARG(kind->group), STR_ARG(kind->version), STR_ARG(kind->name), STR_ARG(field));
 	case NOT_KNOWN:
 		return err_set(err, ERR_BAD_REQUEST,
 			       STR_FMT " is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",

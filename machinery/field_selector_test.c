@@ -1,8 +1,8 @@
 #include "machinery/field_selector.h"
 
-#include "base/test.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
+#include "machinery/testing.h"
 
 TEST(field_selector_parse)
 {
@@ -28,7 +28,7 @@ TEST(field_selector_parse)
 		struct field_selector s;
 		struct err err = ERR_INIT;
 		int r = field_selector_parse(&a, str_of(t[i].text), &s, &err);
-		CHECK_STR_ROW(i, r < 0 ? arena_join(&a, STR("! "), err_str(&err)) : field_selector_text(&a, &s), t[i].want);
+		CHECK_STR_ROW(i, r < 0 ? testing_error(&a, &err) : field_selector_text(&a, &s), t[i].want);
 	}
 	arena_done(&a);
 }

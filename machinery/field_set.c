@@ -104,9 +104,10 @@ int path_element_cmp(const struct path_element *x, const struct path_element *y)
 	case PATH_FIELD: return path_name_cmp(x->field, y->field);
 	case PATH_KEY: return key_cmp(x, y);
 	case PATH_VALUE: return path_value_cmp(*x->value, *y->value);
-	case PATH_INDEX: break;
+	case PATH_INDEX: return int_cmp(x->index, y->index);
+	case PATH_BROKEN: break;
 	}
-	return int_cmp(x->index, y->index);
+	return 0;
 }
 
 /* ---- building ---- */

@@ -21,6 +21,7 @@ enum path_kind {
 	PATH_KEY,     /* [name="a"]: an item of a list, by some of its fields */
 	PATH_VALUE,   /* [="a"]: an item of a set */
 	PATH_INDEX,   /* [0]: an item of any other list */
+	PATH_BROKEN,  /* an item of a keyed list or set that has neither key nor value: a null. Only while an object is pruned */
 };
 
 struct path_element {

@@ -375,6 +375,8 @@ static void put_element(struct writer *w, const struct path_element *e)
 	case PATH_INDEX:
 		buf_addf(b, "i:%lld", (long long)e->index);
 		break;
+	case PATH_BROKEN:
+		break;
 	}
 	put_string(w->out, buf_str(b));
 	w->out->overflow |= b->overflow;
@@ -469,6 +471,8 @@ void path_element_print(struct buf *b, const struct path_element *e)
 		return;
 	case PATH_INDEX:
 		buf_addf(b, "[%lld]", (long long)e->index);
+		return;
+	case PATH_BROKEN:
 		return;
 	}
 }

@@ -159,6 +159,7 @@ static bool is_published(const struct type *t) { return str_starts(t->package, S
 
 struct former {
 	struct arena *arena;
+	bool published; /* as clients see it, for all types */
 	unsigned depth;
 };
 
@@ -262,7 +263,7 @@ static struct val form_object(struct former *f, const struct type *t, struct val
 	f->depth++;
 	for (i = 0; i < ARRAY_LEN(layouts) && layouts[i].type != t; i++)
 		;
-	if (is_published(t))
+	if (f->published || is_published(t))
 		form_published(f, &b, t, v);
 	else if (i < ARRAY_LEN(layouts))
 		form_by_layout(f, &b, t, layouts[i].fields, v);
@@ -273,18 +274,24 @@ static struct val form_object(struct former *f, const struct type *t, struct val
 	return val_end_object(&b);
 }
 
-struct val internal_form(struct arena *a, const struct type *type, struct val v)
+static struct val form(struct former *f, const struct type *type, struct val v)
 {
-	struct former f = { .arena = a };
-	struct val_builder b = val_builder(a);
+	struct val_builder b = val_builder(f->arena);
 
 	if (val_is_nil(v))
 		return VAL_NULL_VALUE;
 	if (!val_is(v, VAL_LIST))
-		return form_object(&f, type, v);
+		return form_object(f, type, v);
 	VAL_EACH(item, v)
-		val_add_item(&b, form_object(&f, type, *item));
+		val_add_item(&b, form_object(f, type, *item));
 	return val_end_list(&b);
+}
+
+struct val internal_form(struct arena *a, const struct type *type, struct val v) { return form(&(struct former){ .arena = a }, type, v); }
+
+struct val published_form(struct arena *a, const struct type *type, struct val v)
+{
+	return form(&(struct former){ .arena = a, .published = true }, type, v);
 }
 
 /* ---- equality ---- */
@@ -326,6 +333,8 @@ static bool object_equal(const struct type *t, struct val a, struct val b, unsig
 			return false;
 	return true;
 }
+
+bool field_semantic_equal(const struct field *f, struct val a, struct val b) { return field_equal(f, a, b, 0); }
 
 static bool is_blank(struct val v) { return val_is_nil(v) || (v.type >= VAL_LIST && v.n == 0); }
 

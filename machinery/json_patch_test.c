@@ -1,4 +1,4 @@
-#include "machinery/patch_testing.h"
+#include "machinery/testing.h"
 
 TEST(json_patch_apply)
 {
@@ -215,11 +215,10 @@ TEST(json_patch_apply)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct val doc = patch_test_json(&a, t[i].doc, true), patch = patch_test_json(&a, t[i].patch, true),
-			   v = VAL_EMPTY;
+		struct val doc = testing_tree(&a, t[i].doc), patch = testing_tree(&a, t[i].patch), v = VAL_EMPTY;
 		struct err err = ERR_INIT;
 		int r = json_patch_apply(&a, doc, patch, JSON_PATCH_COPY_MAX, &v, &err);
-		CHECK_STR_ROW(i, patch_test_result(&a, r, v, &err), t[i].want);
+		CHECK_STR_ROW(i, testing_result(&a, r, v, &err), t[i].want);
 	}
 }
 
@@ -238,11 +237,10 @@ TEST(json_patch_copy_limit)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct val doc = patch_test_json(&a, t[i].doc, true), patch = patch_test_json(&a, t[i].patch, true),
-			   v = VAL_EMPTY;
+		struct val doc = testing_tree(&a, t[i].doc), patch = testing_tree(&a, t[i].patch), v = VAL_EMPTY;
 		struct err err = ERR_INIT;
 		int r = json_patch_apply(&a, doc, patch, 20, &v, &err);
-		CHECK_STR_ROW(i, patch_test_result(&a, r, v, &err), t[i].want);
+		CHECK_STR_ROW(i, testing_result(&a, r, v, &err), t[i].want);
 	}
 }
 
@@ -267,9 +265,9 @@ TEST(json_patch_order)
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
 		struct val v;
-		CHECK_ROW(i, json_patch_apply(&a, patch_test_json(&a, t[i].doc, false),
-					      patch_test_json(&a, t[i].patch, false), 0, &v, NULL) == 0);
-		CHECK_STR_ROW(i, patch_test_plain(&a, v), t[i].want);
+		struct val doc = testing_unsorted(&a, t[i].doc), patch = testing_unsorted(&a, t[i].patch);
+		CHECK_ROW(i, json_patch_apply(&a, doc, patch, 0, &v, NULL) == 0);
+		CHECK_STR_ROW(i, testing_text(&a, v), t[i].want);
 	}
 }
 
@@ -311,9 +309,9 @@ TEST(json_patch_check)
 		str got = STR("");
 		if (strict)
 			strict->arena = &a;
-		if (json_patch_check(patch_test_json(&a, t[i].patch, false), strict, &err) < 0) {
+		if (json_patch_check(testing_unsorted(&a, t[i].patch), strict, &err) < 0) {
 			CHECK_ROW(i, err.code == ERR_BAD_REQUEST);
-			got = arena_join(&a, STR("! "), err_str(&err));
+			got = testing_error(&a, &err);
 		}
 		for (size_t k = 0; strict && k < strict->n; k++)
 			got = arena_printf(&a, STR_FMT STR_FMT ";", STR_ARG(got), STR_ARG(strict->text[k]));
@@ -326,14 +324,14 @@ static struct val operations(struct arena *a, const char *op, size_t n)
 {
 	struct val_builder b = val_builder(a);
 	for (size_t i = 0; i < n; i++)
-		val_add_item(&b, patch_test_json(a, op, true));
+		val_add_item(&b, testing_tree(a, op));
 	return val_end_list(&b);
 }
 
 TEST(json_patch_operations_max)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val doc = patch_test_json(&a, "{'l':[]}", true), v = VAL_EMPTY;
+	struct val doc = testing_tree(&a, "{'l':[]}"), v = VAL_EMPTY;
 	struct err err = ERR_INIT;
 	const char *op = "{'op':'add','path':'/l/-','value':1}";
 
@@ -364,19 +362,16 @@ TEST(json_patch_long)
 		seed = seed * 1664525 + 1013904223;
 		uint32_t at = (seed >> 8) % n;
 		bool add = seed >> 30;
-		struct val op;
-		str text = add ? arena_printf(&a, "{\"op\":\"add\",\"path\":\"/list/%u\",\"value\":%d}", at, (int)-i)
-			       : arena_printf(&a, "{\"op\":\"remove\",\"path\":\"/list/%u\"}", at);
-		CHECK_INT(json_decode(&a, text, &(struct json_decode_options){ 0 }, &op, &err), 0);
-		val_add_item(&ops, op);
+		str text = add ? arena_printf(&a, "{'op':'add','path':'/list/%u','value':%d}", at, (int)-i)
+			       : arena_printf(&a, "{'op':'remove','path':'/list/%u'}", at);
+		val_add_item(&ops, testing_tree(&a, text.p));
 		n += add;
 		memmove(want + at + add, want + at + !add, (n - at - add) * sizeof(*want));
 		if (add)
 			want[at] = -i;
 		n -= !add;
-		text = arena_printf(&a, "{\"op\":\"%s\",\"path\":\"/map/key-%d\"}", i < ITEMS ? "remove" : "add", (int)i);
-		CHECK_INT(json_decode(&a, text, &(struct json_decode_options){ 0 }, &op, &err), 0);
-		val_add_item(&ops, op);
+		text = arena_printf(&a, "{'op':'%s','path':'/map/key-%d'}", i < ITEMS ? "remove" : "add", (int)i);
+		val_add_item(&ops, testing_tree(&a, text.p));
 	}
 	struct member m[] = {
 		{ atom_make(&a, STR("list")), val_end_list(&items) },
@@ -400,12 +395,12 @@ TEST(json_patch_depth)
 	struct val v;
 
 	for (int i = 0; i < 1000; i++) {
-		val_add_item(&ops, patch_test_json(&a, "{'op':'add','path':'/new','value':{}}", true));
-		val_add_item(&ops, patch_test_json(&a, "{'op':'move','from':'/chain','path':'/new/chain'}", true));
-		val_add_item(&ops, patch_test_json(&a, "{'op':'test','path':'/new/chain/x','value':null}", true));
-		val_add_item(&ops, patch_test_json(&a, "{'op':'move','from':'/new','path':'/chain'}", true));
+		val_add_item(&ops, testing_tree(&a, "{'op':'add','path':'/new','value':{}}"));
+		val_add_item(&ops, testing_tree(&a, "{'op':'move','from':'/chain','path':'/new/chain'}"));
+		val_add_item(&ops, testing_tree(&a, "{'op':'test','path':'/new/chain/x','value':null}"));
+		val_add_item(&ops, testing_tree(&a, "{'op':'move','from':'/new','path':'/chain'}"));
 	}
-	CHECK_INT(json_patch_apply(&a, patch_test_json(&a, "{'chain':{}}", true), val_end_list(&ops), 0, &v, &err),
+	CHECK_INT(json_patch_apply(&a, testing_tree(&a, "{'chain':{}}"), val_end_list(&ops), 0, &v, &err),
 		  -ERR_INVALID);
 	CHECK_STR(err_str(&err), "exceeded max depth of 200");
 }

@@ -38,8 +38,7 @@ struct val *patch_node_item(struct patch_node *n, uint32_t i);
 void patch_node_insert(struct patch_tree *t, struct patch_node *n, uint32_t i, struct val v);
 void patch_node_drop(struct patch_node *n, uint32_t i);
 
-/* Whether the value at the place equals v as JSON Patch means it: objects without order, integers and other numbers
- * differ. */
+/* Whether the value at the place equals v as JSON Patch means it: objects have no order, 1 and 1.0 differ. */
 int patch_tree_equal(struct patch_tree *t, struct val *place, struct val v, bool *ret, struct err *err);
 
 #endif

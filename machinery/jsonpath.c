@@ -4,6 +4,7 @@
 
 #include "codec/go.h"
 #include "codec/json.h"
+#include "machinery/patch_priv.h"
 
 /*
  * Every step takes a list of values to another one. A step that fails still leaves a list: filters that only ask whether something
@@ -468,8 +469,7 @@ int jsonpath_find(const struct jsonpath *path, struct arena *a, struct val root,
 
 /* ---- output ---- */
 
-/* null: the word for it. */
-static void add_scalar(struct buf *b, struct val v, str null)
+static void add_scalar(struct buf *b, struct val v)
 {
 	char number[GO_INT_MAX], real[GO_FLOAT_MAX];
 	switch (v.type) {
@@ -478,38 +478,18 @@ static void add_scalar(struct buf *b, struct val v, str null)
 	case VAL_DOUBLE: buf_add(b, go_format_float(v.d, false, GO_FLOAT_G, real)); break;
 	case VAL_STRING:
 	case VAL_RAW: buf_add(b, val_as_str(v)); break;
-	case VAL_NULL: buf_add(b, null); break;
+	case VAL_NULL: buf_add(b, STR("null")); break;
 	default: buf_add(b, STR("<no value>")); break;
 	}
 }
 
-/* Values that are too deep are cut off: nobody reads that far. */
-static void add_plain(struct buf *b, struct val v, unsigned depth)
-{
-	if (v.type < VAL_LIST) {
-		add_scalar(b, v, STR("<nil>"));
-		return;
-	}
-	buf_add(b, v.type == VAL_LIST ? STR("[") : STR("map["));
-	for (uint32_t i = 0; i < v.n && depth < VAL_RECURSION_MAX && !b->overflow; i++) {
-		if (i)
-			buf_addc(b, ' ');
-		if (v.type == VAL_OBJECT) {
-			buf_add(b, atom_str(v.members[i].key));
-			buf_addc(b, ':');
-		}
-		add_plain(b, inside(v, i), depth + 1);
-	}
-	buf_addc(b, ']');
-}
-
-void jsonpath_add_plain(struct buf *b, struct val v) { add_plain(b, v, 0); }
+void jsonpath_add_plain(struct buf *b, struct val v) { patch_go_print(b, v); }
 
 int jsonpath_print_value(struct buf *out, struct val v, struct err *err)
 {
 	if (v.type >= VAL_LIST)
 		return json_encode(out, v, &(struct json_encode_options){ 0 }, err);
-	add_scalar(out, v, STR("null"));
+	add_scalar(out, v);
 	return 0;
 }
 

@@ -1,32 +1,30 @@
 #include "machinery/jsonpath.h"
 
-#include "base/test.h"
-#include "codec/json.h"
+#include "machinery/testing.h"
 
 static const char pods[] =
-	"{\"kind\":\"List\",\"items\":["
-	"{\"metadata\":{\"name\":\"p1\",\"labels\":{\"app\":\"web\",\"a.b/c\":\"v1\"}},"
-	"\"spec\":{\"containers\":[{\"name\":\"c1\",\"image\":\"i1\"},{\"name\":\"c2\",\"image\":\"i2\"}]},"
-	"\"status\":{\"phase\":\"Running\",\"ok\":true,\"load\":1.5,\"n\":3}},"
-	"{\"metadata\":{\"name\":\"p2\"},\"spec\":{\"containers\":[{\"name\":\"c3\",\"image\":\"<&>\"}],\"x\":null},"
-	"\"status\":{\"phase\":\"Pending\",\"ok\":false,\"load\":2.0,\"n\":10}}],"
-	"\"empty\":[],\"nul\":null,\"str\":\"hi\",\"one\":{\"k\":\"v\"},\"nums\":[1,2,3,4,5],\"f\":[1.0,2.5,1e-7,123456789.5],"
-	"\"mix\":[\"a\",null,{\"z\":1}]}";
+	"{'kind':'List','items':["
+	"{'metadata':{'name':'p1','labels':{'app':'web','a.b/c':'v1'}},"
+	"'spec':{'containers':[{'name':'c1','image':'i1'},{'name':'c2','image':'i2'}]},"
+	"'status':{'phase':'Running','ok':true,'load':1.5,'n':3}},"
+	"{'metadata':{'name':'p2'},'spec':{'containers':[{'name':'c3','image':'<&>'}],'x':null},"
+	"'status':{'phase':'Pending','ok':false,'load':2.0,'n':10}}],"
+	"'empty':[],'nul':null,'str':'hi','one':{'k':'v'},'nums':[1,2,3,4,5],'f':[1.0,2.5,1e-7,123456789.5],"
+	"'mix':['a',null,{'z':1}]}";
 
 static str run(struct arena *a, const char *template, bool strict, bool as_json)
 {
 	const struct jsonpath *path;
 	struct err err = ERR_INIT;
-	struct val root = VAL_EMPTY;
+	struct val root = testing_tree(a, pods);
 	CLEANUP(buf_done) struct buf out = BUF_INIT(1 << 20);
 	struct jsonpath_options opt = { .allow_missing_keys = !strict, .as_json = as_json };
 
-	CHECK_INT(json_decode(a, str_of(pods), &(struct json_decode_options){ .sort_keys = true }, &root, NULL), 0);
 	buf_add(&out, STR(">"));
 	if (jsonpath_parse(a, str_of(template), &path, &err) < 0 || jsonpath_print(path, a, root, &opt, &out, &err) < 0) {
 		CHECK_INT(err.code, ERR_BAD_REQUEST);
 		CHECK_STR(buf_str(&out), ">");
-		return arena_join(a, STR("! "), err_str(&err));
+		return testing_error(a, &err);
 	}
 	return str_skip(arena_str(a, buf_str(&out)), 1);
 }

@@ -144,7 +144,7 @@ int managed_from_scale(struct arena *a, struct val list, struct val scale_list, 
 		r = managed_decode(a, scale_list, &scale, err);
 	if (r < 0)
 		return r;
-	struct managed result = { ARENA_ARRAY(a, struct manager, m.n + scale.n), 0 };
+	struct managed result = { ARENA_ARRAY(a, struct manager, m.n), 0 };
 	for (uint32_t i = 0; i < m.n; i++) {
 		struct manager *entry = &m.v[i], *still = managed_find(&scale, entry->id);
 		const struct scale_path *path = scale_find(paths, n, entry->api_version);
@@ -158,6 +158,7 @@ int managed_from_scale(struct arena *a, struct val list, struct val scale_list, 
 			still->set = FIELD_SET_EMPTY;
 		result.n++;
 	}
+	managed_drop_empty(&result);
 	for (uint32_t i = 0; i < scale.n; i++) {
 		struct manager entry = scale.v[i];
 		if (!owns(a, entry.set, replicas))
@@ -167,9 +168,8 @@ int managed_from_scale(struct arena *a, struct val list, struct val scale_list, 
 		entry.time = before ? before->time : entry.time;
 		entry.api_version = api_version;
 		entry.set = scale_set(a, scale_find(paths, n, api_version));
-		result.v[result.n++] = entry;
+		managed_put(a, &result, entry);
 	}
-	managed_drop_empty(&result);
 	*ret = managed_encode(a, &result, false);
 	return 0;
 }

@@ -1,4 +1,4 @@
-#include "machinery/patch_testing.h"
+#include "machinery/testing.h"
 
 TEST(merge_patch_apply)
 {
@@ -38,11 +38,10 @@ TEST(merge_patch_apply)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct val doc = patch_test_json(&a, t[i].doc, true), patch = patch_test_json(&a, t[i].patch, true),
-			   v = VAL_EMPTY;
+		struct val doc = testing_tree(&a, t[i].doc), patch = testing_tree(&a, t[i].patch), v = VAL_EMPTY;
 		struct err err = ERR_INIT;
 		int r = merge_patch_apply(&a, doc, patch, &v, &err);
-		CHECK_STR_ROW(i, patch_test_result(&a, r, v, &err), t[i].want);
+		CHECK_STR_ROW(i, testing_result(&a, r, v, &err), t[i].want);
 	}
 }
 
@@ -71,12 +70,11 @@ TEST(merge_patch_create)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct val original = patch_test_json(&a, t[i].original, true),
-			   modified = patch_test_json(&a, t[i].modified, true);
+		struct val original = testing_tree(&a, t[i].original), modified = testing_tree(&a, t[i].modified);
 		struct val v = VAL_EMPTY;
 		struct err err = ERR_INIT;
 		int r = merge_patch_create(&a, original, modified, &v, &err);
-		CHECK_STR_ROW(i, patch_test_result(&a, r, v, &err), t[i].want);
+		CHECK_STR_ROW(i, testing_result(&a, r, v, &err), t[i].want);
 	}
 }
 
@@ -85,9 +83,9 @@ TEST(merge_patch_check)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct err err = ERR_INIT;
 
-	CHECK_INT(merge_patch_check(patch_test_json(&a, "{}", true), &err), 0);
-	CHECK_INT(merge_patch_check(patch_test_json(&a, "null", true), &err), 0);
-	CHECK_INT(merge_patch_check(patch_test_json(&a, "[]", true), &err), -ERR_BAD_REQUEST);
+	CHECK_INT(merge_patch_check(testing_tree(&a, "{}"), &err), 0);
+	CHECK_INT(merge_patch_check(testing_tree(&a, "null"), &err), 0);
+	CHECK_INT(merge_patch_check(testing_tree(&a, "[]"), &err), -ERR_BAD_REQUEST);
 	CHECK_STR(err_str(&err),
 		  "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}");
 }
@@ -106,6 +104,6 @@ TEST(merge_patch_depth)
 	CHECK_INT(merge_patch_apply(&a, deep, deep, &v, &err), -ERR_BAD_REQUEST);
 	CHECK_INT(merge_patch_create(&a, deep, deep, &v, &err), -ERR_BAD_REQUEST);
 	/* The document's depth does not matter. */
-	CHECK_INT(merge_patch_apply(&a, deep, patch_test_json(&a, "{'a':1}", true), &v, &err), 0);
+	CHECK_INT(merge_patch_apply(&a, deep, testing_tree(&a, "{'a':1}"), &v, &err), 0);
 	CHECK_INT(merge_patch_apply(&a, deep, val_find(deep, STR("x")), &v, &err), 0);
 }

@@ -147,38 +147,37 @@ static struct subject name_or_prefix(str name, bool prefix)
 	return whole(name);
 }
 
-static size_t check_label(struct subject s, str too_long, struct name_errors *ret)
+/* A value that can be wrong in two ways: too long, and badly formed. */
+static size_t check_form(str value, bool is_long, str too_long, bool is_formed, str badly_formed, struct name_errors *ret)
 {
 	size_t n = begin(ret);
-	if (s.length > NAME_LABEL_MAX)
-		n = complain(ret, n, s.value, too_long);
-	if (is_label(s.seen, &dns1123, s.open))
-		return n;
+	if (is_long)
+		n = complain(ret, n, value, too_long);
+	if (!is_formed)
+		n = complain(ret, n, value, badly_formed);
+	return n;
+}
+
+static size_t check_label(struct subject s, str too_long, struct name_errors *ret)
+{
 	bool dots_only = is_subdomain(s.seen, &dns1123, s.open);
-	return complain(ret, n, s.value, dots_only ? STR("must not contain dots") : STR(LABEL_TEXT));
+	return check_form(s.value, s.length > NAME_LABEL_MAX, too_long, is_label(s.seen, &dns1123, s.open),
+			  dots_only ? STR("must not contain dots") : STR(LABEL_TEXT), ret);
 }
 
 static size_t check_subdomain(struct subject s, str too_long, struct name_errors *ret)
 {
-	size_t n = begin(ret);
-	if (s.length > NAME_SUBDOMAIN_MAX)
-		n = complain(ret, n, s.value, too_long);
-	if (!is_subdomain(s.seen, &dns1123, s.open))
-		n = complain(ret, n, s.value, STR(SUBDOMAIN_TEXT));
-	return n;
+	return check_form(s.value, s.length > NAME_SUBDOMAIN_MAX, too_long, is_subdomain(s.seen, &dns1123, s.open),
+			  STR(SUBDOMAIN_TEXT), ret);
 }
 
 static size_t check_dns1035(struct subject s, struct name_errors *ret)
 {
-	size_t n = begin(ret);
-	if (s.length > NAME_LABEL_MAX)
-		n = complain(ret, n, s.value, STR(MAX_CHARACTERS(63)));
-	if (!is_label(s.seen, &dns1035, s.open))
-		n = complain(ret, n, s.value,
-			     STR(REGEX2("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-					"alphabetic character, and end with an alphanumeric character",
-					"[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123")));
-	return n;
+	return check_form(s.value, s.length > NAME_LABEL_MAX, STR(MAX_CHARACTERS(63)), is_label(s.seen, &dns1035, s.open),
+			  STR(REGEX2("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+				     "alphabetic character, and end with an alphanumeric character",
+				     "[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123")),
+			  ret);
 }
 
 size_t name_check_dns1123_label(str value, struct name_errors *ret)
@@ -201,44 +200,34 @@ size_t name_check_long_name(str value, struct name_errors *ret)
 
 size_t name_check_long_name_caseless(str value, struct name_errors *ret)
 {
-	size_t n = begin(ret);
-	if (value.n > NAME_SUBDOMAIN_MAX)
-		n = complain(ret, n, value, STR(MAX_BYTES(253)));
-	if (!is_subdomain(value, &dns1123_caseless, false))
-		n = complain(ret, n, value,
-			     STR(REGEX1("an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and "
-					"end with an alphanumeric character",
-					SUBDOMAIN_REGEX, "Example.com")));
-	return n;
+	return check_form(value, value.n > NAME_SUBDOMAIN_MAX, STR(MAX_BYTES(253)), is_subdomain(value, &dns1123_caseless, false),
+			  STR(REGEX1("an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start "
+				     "and end with an alphanumeric character",
+				     SUBDOMAIN_REGEX, "Example.com")),
+			  ret);
 }
 
 #define UNDERSCORE_REGEX "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 
 size_t name_check_dns1123_subdomain_underscore(str value, struct name_errors *ret)
 {
-	size_t n = begin(ret);
-	if (value.n > NAME_SUBDOMAIN_MAX)
-		n = complain(ret, n, value, STR(MAX_CHARACTERS(253)));
-	if (!is_subdomain(value, &dns1123_underscore, false))
-		n = complain(ret, n, value,
-			     STR(REGEX1("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or "
-					"'.', and must start and end with an alphanumeric character",
-					UNDERSCORE_REGEX "(\\." UNDERSCORE_REGEX ")*", "example.com")));
-	return n;
+	return check_form(value, value.n > NAME_SUBDOMAIN_MAX, STR(MAX_CHARACTERS(253)),
+			  is_subdomain(value, &dns1123_underscore, false),
+			  STR(REGEX1("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' "
+				     "or '.', and must start and end with an alphanumeric character",
+				     UNDERSCORE_REGEX "(\\." UNDERSCORE_REGEX ")*", "example.com")),
+			  ret);
 }
 
 size_t name_check_wildcard_subdomain(str value, struct name_errors *ret)
 {
-	size_t n = begin(ret);
-	if (value.n > NAME_SUBDOMAIN_MAX)
-		n = complain(ret, n, value, STR(MAX_CHARACTERS(253)));
-	if (!str_starts(value, STR("*.")) || !is_subdomain(str_skip(value, 2), &dns1123, false))
-		n = complain(ret, n, value,
-			     STR(REGEX1("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which "
-					"must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric "
-					"character",
-					"\\*\\." SUBDOMAIN_REGEX, "*.example.com")));
-	return n;
+	return check_form(value, value.n > NAME_SUBDOMAIN_MAX, STR(MAX_CHARACTERS(253)),
+			  str_starts(value, STR("*.")) && is_subdomain(str_skip(value, 2), &dns1123, false),
+			  STR(REGEX1("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which "
+				     "must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric "
+				     "character",
+				     "\\*\\." SUBDOMAIN_REGEX, "*.example.com")),
+			  ret);
 }
 
 /* Complaints of a subdomain as one text. */
@@ -330,15 +319,11 @@ size_t name_check_label_key(str value, struct name_errors *ret)
 
 size_t name_check_label_value(str value, struct name_errors *ret)
 {
-	size_t n = begin(ret);
-	if (value.n > NAME_LABEL_MAX)
-		n = complain(ret, n, value, STR(MAX_BYTES(63)));
-	if (value.n && !is_key_name(value))
-		n = complain(ret, n, value,
-			     STR(REGEX3("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-					"and must start and end with an alphanumeric character",
-					"(" LABEL_KEY_REGEX ")?", "MyValue", "my_value", "12345")));
-	return n;
+	return check_form(value, value.n > NAME_LABEL_MAX, STR(MAX_BYTES(63)), value.n == 0 || is_key_name(value),
+			  STR(REGEX3("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+				     "and must start and end with an alphanumeric character",
+				     "(" LABEL_KEY_REGEX ")?", "MyValue", "my_value", "12345")),
+			  ret);
 }
 
 size_t name_check_domain_prefixed_key(str value, struct name_errors *ret)
@@ -414,13 +399,10 @@ size_t name_check_env_var_relaxed(str value, struct name_errors *ret)
 size_t name_check_config_key(str value, struct name_errors *ret)
 {
 	const unsigned any = ALNUM | DASH | DOT | UNDERSCORE;
-	size_t n = begin(ret);
-	if (value.n > NAME_SUBDOMAIN_MAX)
-		n = complain(ret, n, value, STR(MAX_CHARACTERS(253)));
-	if (!is_word(value, any, any, any))
-		n = complain(ret, n, value,
-			     STR(REGEX3("a valid config key must consist of alphanumeric characters, '-', '_' or '.'", "[-._a-zA-Z0-9]+",
-					"key.name", "KEY_NAME", "key-name")));
+	size_t n = check_form(value, value.n > NAME_SUBDOMAIN_MAX, STR(MAX_CHARACTERS(253)), is_word(value, any, any, any),
+			      STR(REGEX3("a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+					 "[-._a-zA-Z0-9]+", "key.name", "KEY_NAME", "key-name")),
+			      ret);
 	return complain_about_dots(value, n, ret);
 }
 

@@ -1,20 +1,8 @@
 #include "machinery/node_selector.h"
 
-#include "base/test.h"
 #include "codec/atoms.h"
-#include "codec/json.h"
 #include "codec/types.h"
-
-static struct val tree(struct arena *a, const struct type *type, const char *json)
-{
-	str text = arena_str(a, str_of(json));
-	struct val v = VAL_EMPTY;
-	for (char *p = (char *)text.p; *p; p++)
-		if (*p == '\'')
-			*p = '"';
-	CHECK_INT(json_decode(a, text, &(struct json_decode_options){ .type = type }, &v, NULL), 0);
-	return v;
-}
+#include "machinery/testing.h"
 
 #define TERMS(terms) "{'nodeSelectorTerms':[" terms "]}"
 #define LABEL(key, op, values) "{'matchExpressions':[{'key':'" key "','operator':'" op "','values':[" values "]}]}"
@@ -50,11 +38,11 @@ TEST(node_selector)
 		  "nodeSelectorTerms[0].matchFields[0].values: Invalid value: [\"n1\",\"n2\"]: must have one element" },
 	};
 	struct arena a = ARENA_INIT;
-	struct val node = tree(&a, TYPE(core_v1, Node), "{'metadata':{'name':'n1','labels':{'cpus':'8','zone':'a'}}}");
+	struct val node = testing_typed(&a, TYPE(core_v1, Node), "{'metadata':{'name':'n1','labels':{'cpus':'8','zone':'a'}}}");
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		struct node_selector s;
 		struct err err = ERR_INIT;
-		node_selector_compile(&a, tree(&a, TYPE(core_v1, NodeSelector), t[i].selector), NULL, &s);
+		node_selector_compile(&a, testing_typed(&a, TYPE(core_v1, NodeSelector), t[i].selector), NULL, &s);
 		int r = node_selector_matches(&s, node, &err);
 		CHECK_STR_ROW(i, r < 0 ? err_str(&err) : r ? STR("1") : STR("0"), t[i].want);
 		if (r < 0)
@@ -79,10 +67,10 @@ TEST(node_affinity)
 			  LABEL("zone", "In", "'a'")) "}}}", 0 },
 	};
 	struct arena a = ARENA_INIT;
-	struct val node = tree(&a, TYPE(core_v1, Node), "{'metadata':{'name':'n1','labels':{'zone':'a'}}}");
+	struct val node = testing_typed(&a, TYPE(core_v1, Node), "{'metadata':{'name':'n1','labels':{'zone':'a'}}}");
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		struct node_affinity f;
-		node_affinity_compile(&a, tree(&a, TYPE(core_v1, PodSpec), t[i].spec), &f);
+		node_affinity_compile(&a, testing_typed(&a, TYPE(core_v1, PodSpec), t[i].spec), &f);
 		CHECK_ROW(i, node_affinity_matches(&f, node, NULL) == t[i].want);
 	}
 	arena_done(&a);

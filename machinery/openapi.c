@@ -82,7 +82,10 @@ static const struct scalar_schema scalars[] = {
 
 /* Beside the kinds: the JSON values of apiextensions, which may be of any type. */
 enum { SCALAR_ANY = KIND_MESSAGE + 1 };
-static const struct scalar_schema any_json = { "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON", NULL, NULL, NULL, "Any JSON value.", NULL };
+static const struct scalar_schema any_json = {
+	.name = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
+	.description = "Any JSON value.",
+};
 
 static const struct scalar_schema *scalar_of(size_t i)
 {
@@ -95,8 +98,10 @@ static struct val scalar_schema(struct openapi *o, const struct scalar_schema *s
 {
 	struct val type = text_or_none(s->type);
 	if (s->either && o->v3) {
-		struct val one_of = LIST(o->arena, OBJECT(o->arena, F(type, type)), OBJECT(o->arena, F(type, text_or_none(s->either))));
-		return OBJECT(o->arena, F(description, text_or_none(s->description)), F(format, text_or_none(s->format)), F(oneOf, one_of));
+		struct val either = text_or_none(s->either);
+		struct val one_of = LIST(o->arena, OBJECT(o->arena, F(type, type)), OBJECT(o->arena, F(type, either)));
+		return OBJECT(o->arena, F(description, text_or_none(s->description)), F(format, text_or_none(s->format)),
+			      F(oneOf, one_of));
 	}
 	/* Version 2 cannot say "either": such values are texts there. */
 	if (s->either)
@@ -327,8 +332,8 @@ static struct val info(struct arena *a)
 
 static struct val bearer_token(struct arena *a)
 {
-	struct val scheme = OBJECT(a, F(description, VAL_LIT("A bearer token.")), F(type, VAL_LIT("apiKey")), F(name, VAL_LIT("authorization")),
-				   F(in, VAL_LIT("header")));
+	struct val scheme = OBJECT(a, F(description, VAL_LIT("A bearer token.")), F(type, VAL_LIT("apiKey")),
+				   F(name, VAL_LIT("authorization")), F(in, VAL_LIT("header")));
 	return val_object(a, &(struct member){ atom_make(a, STR("BearerToken")), scheme }, 1);
 }
 
@@ -371,7 +376,7 @@ struct val openapi_v2(struct arena *a, openapi_served served, void *arg)
 	for (size_t i = 0; i < schema_n_api_versions; i++)
 		(void)add_group_version(&o, schema_api_versions[i].group, schema_api_versions[i].version, &paths);
 	struct val security = LIST(a, val_object(a, &(struct member){ atom_make(a, STR("BearerToken")), VAL_EMPTY_LIST }, 1));
-	struct val doc = OBJECT(a, F(swagger, VAL_LIT("2.0")), F(info, info(a)), F(paths, val_end_object(&paths)), F(definitions, schemas(&o)),
-				F(securityDefinitions, bearer_token(a)));
+	struct val doc = OBJECT(a, F(swagger, VAL_LIT("2.0")), F(info, info(a)), F(paths, val_end_object(&paths)),
+				F(definitions, schemas(&o)), F(securityDefinitions, bearer_token(a)));
 	return val_put(a, doc, atom_make(a, STR("security")), security);
 }

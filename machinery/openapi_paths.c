@@ -2,8 +2,6 @@
  * OpenAPI: the operations of a resource. Query parameters come from the option types of the API (ListOptions, PodExecOptions, ...);
  * parameters that all operations of a path share are written once, at the path.
  */
-#include <stdio.h>
-
 #include "codec/atoms.h"
 #include "codec/types.h"
 #include "machinery/openapi_priv.h"
@@ -71,7 +69,8 @@ static void add_query(struct operation *op, const struct type *options, bool wit
 	for (uint16_t i = 0; i < options->n_fields && op->n_query < PARAMETERS_MAX; i++) {
 		const struct field *f = &options->fields[i];
 		bool watch_only = f->name == A_watch || f->name == A_allowWatchBookmarks;
-		if (f->kind == KIND_MESSAGE || f->kind == KIND_TIME || f->facts->gate.n || f->name == A_kind || f->name == A_apiVersion || (without_watch && watch_only))
+		bool no_parameter = f->kind == KIND_MESSAGE || f->kind == KIND_TIME || f->name == A_kind || f->name == A_apiVersion;
+		if (no_parameter || f->facts->gate.n || (without_watch && watch_only))
 			continue;
 		size_t at = op->n_query;
 		while (at > 0 && str_cmp(atom_str(op->query[at - 1]->name), atom_str(f->name)) > 0)
@@ -90,8 +89,9 @@ static struct val parameter(struct openapi *o, str name, const char *in, str des
 	struct arena *a = o->arena;
 	bool path = in[0] == 'p';
 	struct val unique = val_put(a, type, A_uniqueItems, val_of_bool(true));
-	struct val p = OBJECT(a, F(description, description.n ? VAL_STR(description) : VAL_EMPTY), F(in, VAL_STR(str_of(in))), F(name, VAL_STR(name)),
-			      F(required, path ? val_of_bool(true) : VAL_EMPTY), F(schema, o->v3 ? unique : VAL_EMPTY));
+	struct val p = OBJECT(a, F(description, description.n ? VAL_STR(description) : VAL_EMPTY), F(in, VAL_STR(str_of(in))),
+			      F(name, VAL_STR(name)), F(required, path ? val_of_bool(true) : VAL_EMPTY),
+			      F(schema, o->v3 ? unique : VAL_EMPTY));
 	if (!o->v3)
 		VAL_EACH_MEMBER(m, unique)
 			p = val_put(a, p, m->key, m->val);
@@ -135,8 +135,9 @@ static struct val path_parameters(const struct path *p)
 	struct val_builder b = val_builder(p->o->arena);
 	struct val string = OBJECT(p->o->arena, F(type, VAL_LIT("string")));
 
+	str name_of = arena_join(p->o->arena, STR("name of the "), p->r->kind);
 	if (p->has_name)
-		add_sorted(&b, parameter(p->o, STR("name"), "path", arena_printf(p->o->arena, "name of the " STR_FMT, STR_ARG(p->r->kind)), string));
+		add_sorted(&b, parameter(p->o, STR("name"), "path", name_of, string));
 	if (p->has_namespace)
 		add_sorted(&b, parameter(p->o, STR("namespace"), "path", STR("namespace of the object"), string));
 	if (p->has_rest)
@@ -152,11 +153,17 @@ static struct val path_parameters(const struct path *p)
 /* ---- operations ---- */
 
 static const char *const object_media[] = { "application/json", "application/vnd.kubernetes.protobuf", "application/yaml", NULL };
-static const char *const list_media[] = { "application/json", "application/json;stream=watch", "application/vnd.kubernetes.protobuf",
-					  "application/vnd.kubernetes.protobuf;stream=watch", "application/yaml", NULL };
-static const char *const patch_media[] = { "application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json",
-					   "application/strategic-merge-patch+json", NULL };
-static const char *const log_media[] = { "application/json", "application/vnd.kubernetes.protobuf", "application/yaml", "text/plain", NULL };
+static const char *const list_media[] = {
+	"application/json", "application/json;stream=watch", "application/vnd.kubernetes.protobuf",
+	"application/vnd.kubernetes.protobuf;stream=watch", "application/yaml", NULL,
+};
+static const char *const patch_media[] = {
+	"application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json",
+	"application/strategic-merge-patch+json", NULL,
+};
+static const char *const log_media[] = {
+	"application/json", "application/vnd.kubernetes.protobuf", "application/yaml", "text/plain", NULL,
+};
 static const char *const any_media[] = { "*/*", NULL };
 
 static const char *const *answer_media(const struct operation *op)
@@ -287,10 +294,11 @@ static const struct type *list_type(struct arena *a, const struct resource *r)
 /* Resources whose deletion answers with the object instead of a Status. */
 static bool returns_deleted(const struct resource *r)
 {
-	static const str names[] = { STR_INIT("persistentvolumes"), STR_INIT("persistentvolumeclaims"), STR_INIT("pods"), STR_INIT("podtemplates"),
-				     STR_INIT("resourcequotas"), STR_INIT("services"), STR_INIT("serviceaccounts"), STR_INIT("csidrivers"),
-				     STR_INIT("csinodes"), STR_INIT("storageclasses"), STR_INIT("volumeattachments"),
-				     STR_INIT("volumeattributesclasses") };
+	static const str names[] = {
+		STR_INIT("persistentvolumes"), STR_INIT("persistentvolumeclaims"), STR_INIT("pods"), STR_INIT("podtemplates"),
+		STR_INIT("resourcequotas"), STR_INIT("services"), STR_INIT("serviceaccounts"), STR_INIT("csidrivers"),
+		STR_INIT("csinodes"), STR_INIT("storageclasses"), STR_INIT("volumeattachments"), STR_INIT("volumeattributesclasses"),
+	};
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (str_eq(r->name, names[i]))
 			return true;
@@ -305,22 +313,23 @@ static const char *article(str kind) { return kind.n && strchr("AEIOU", kind.p[0
 static void collection_ops(struct path *p, str scope)
 {
 	const struct resource *r = p->r;
+	str id = SAY(STR_FMT STR_FMT, STR_ARG(scope), KIND);
 	struct operation *op;
 
 	if (r->verbs & VERB_LIST) {
-		op = add_op(p, "get", "list", "list", SAY(STR_FMT STR_FMT, STR_ARG(scope), KIND), SAY("list or watch objects of kind " STR_FMT, KIND));
+		op = add_op(p, "get", "list", "list", id, SAY("list or watch objects of kind " STR_FMT, KIND));
 		op->answer = list_type(p->o->arena, r);
 		op->streams = true;
 		add_query(op, TYPE(meta_v1, ListOptions), false);
 	}
 	if (r->verbs & VERB_CREATE) {
-		op = add_op(p, "post", "post", "create", SAY(STR_FMT STR_FMT, STR_ARG(scope), KIND), SAY("create %s " STR_FMT, article(r->kind), KIND));
+		op = add_op(p, "post", "post", "create", id, SAY("create %s " STR_FMT, article(r->kind), KIND));
 		op->body = op->answer = r->type;
 		op->created = 3;
 		add_query(op, TYPE(meta_v1, CreateOptions), false);
 	}
 	if (r->verbs & VERB_DELETE_COLLECTION) {
-		op = add_op(p, "delete", "deletecollection", "delete", SAY("Collection" STR_FMT STR_FMT, STR_ARG(scope), KIND),
+		op = add_op(p, "delete", "deletecollection", "delete", arena_join(p->o->arena, STR("Collection"), id),
 			    SAY("delete collection of " STR_FMT, KIND));
 		op->body = TYPE(meta_v1, DeleteOptions);
 		op->answer = TYPE(meta_v1, Status);
@@ -391,10 +400,11 @@ static void connect_ops(struct path *p, const struct type *options, str parent_k
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
 		if ((methods[i].proxy_only && !proxy) || !(p->r->verbs & methods[i].verb))
 			continue;
-		struct operation *op = add_op(p, methods[i].method, "connect", "connect", STR_NONE,
-					      SAY("connect %s requests to " STR_FMT " of " STR_FMT, methods[i].shout, STR_ARG(sub), STR_ARG(parent_kind)));
-		op->id_rest = SAY("%s" STR_FMT STR_FMT STR_FMT "%s", methods[i].word, STR_ARG(scope), STR_ARG(parent_kind),
-				  STR_ARG(capitalised(p->o->arena, sub)), p->has_rest ? "WithPath" : "");
+		str id = SAY("%s" STR_FMT STR_FMT STR_FMT "%s", methods[i].word, STR_ARG(scope), STR_ARG(parent_kind),
+			     STR_ARG(capitalised(p->o->arena, sub)), p->has_rest ? "WithPath" : "");
+		str text = SAY("connect %s requests to " STR_FMT " of " STR_FMT, methods[i].shout, STR_ARG(sub),
+			       STR_ARG(parent_kind));
+		struct operation *op = add_op(p, methods[i].method, "connect", "connect", id, text);
 		op->connects = true;
 		add_query(op, options, false);
 	}
@@ -404,25 +414,27 @@ static void subresource_ops(struct path *p, str parent_kind, str sub, str scope)
 {
 	const struct resource *r = p->r;
 	str id = SAY(STR_FMT STR_FMT STR_FMT, STR_ARG(scope), STR_ARG(parent_kind), STR_ARG(capitalised(p->o->arena, sub)));
+	str of_parent = SAY(STR_FMT " of the specified " STR_FMT, STR_ARG(sub), STR_ARG(parent_kind));
 	bool is_log = str_eq(sub, STR("log"));
 	struct operation *op;
 
 	if (r->verbs & VERB_GET) {
-		op = add_op(p, "get", "get", "read", id, SAY("read " STR_FMT " of the specified " STR_FMT, STR_ARG(sub), STR_ARG(parent_kind)));
+		op = add_op(p, "get", "get", "read", id, SAY("read " STR_FMT, STR_ARG(of_parent)));
 		op->answer = is_log ? NULL : r->type;
 		if (is_log)
 			add_query(op, TYPE(core_v1, PodLogOptions), false);
 	}
 	if (r->verbs & VERB_CREATE) {
-		op = add_op(p, "post", "post", "create", id, SAY("create " STR_FMT " of %s " STR_FMT, STR_ARG(sub), article(parent_kind), STR_ARG(parent_kind)));
+		str text = SAY("create " STR_FMT " of %s " STR_FMT, STR_ARG(sub), article(parent_kind), STR_ARG(parent_kind));
+		op = add_op(p, "post", "post", "create", id, text);
 		op->body = op->answer = r->type;
 		op->created = 3;
 		add_query(op, TYPE(meta_v1, CreateOptions), false);
 	}
 	if (r->verbs & VERB_UPDATE)
-		replace_op(p, id, SAY("replace " STR_FMT " of the specified " STR_FMT, STR_ARG(sub), STR_ARG(parent_kind)));
+		replace_op(p, id, SAY("replace " STR_FMT, STR_ARG(of_parent)));
 	if (r->verbs & VERB_PATCH)
-		patch_op(p, id, SAY("partially update " STR_FMT " of the specified " STR_FMT, STR_ARG(sub), STR_ARG(parent_kind)));
+		patch_op(p, id, SAY("partially update " STR_FMT, STR_ARG(of_parent)));
 }
 
 static struct path *path_of(struct openapi *o, const struct resource *r, bool has_name, bool has_namespace)
@@ -436,7 +448,8 @@ static struct path *path_of(struct openapi *o, const struct resource *r, bool ha
 	return p;
 }
 
-static void add_subresource(struct openapi *o, const struct resource *parent, const struct resource *r, str object, struct val_builder *paths)
+static void add_subresource(struct openapi *o, const struct resource *parent, const struct resource *r, str object,
+			    struct val_builder *paths)
 {
 	str sub = str_skip(r->name, parent->name.n + 1);
 	bool namespaced = parent->flags & RESOURCE_NAMESPACED;
@@ -460,8 +473,12 @@ static void add_watches(struct openapi *o, const struct resource *r, str base, s
 {
 	bool namespaced = r->flags & RESOURCE_NAMESPACED;
 	str scope = namespaced ? STR("Namespaced") : STR("");
-	str list = arena_printf(o->arena, "watch changes of a list of " STR_FMT "; deprecated: list with the parameter watch", STR_ARG(r->kind));
-	str one = arena_printf(o->arena, "watch changes of one " STR_FMT "; deprecated: list with the parameters watch and fieldSelector", STR_ARG(r->kind));
+	str list = arena_printf(o->arena, "watch changes of a list of " STR_FMT "; deprecated: list with the parameter watch",
+				STR_ARG(r->kind));
+	str one = arena_printf(o->arena,
+			       "watch changes of one " STR_FMT "; deprecated: list with the parameters watch and fieldSelector",
+			       STR_ARG(r->kind));
+	str where = arena_printf(o->arena, STR_FMT "/watch" STR_FMT "/" STR_FMT, STR_ARG(base), STR_ARG(in), STR_ARG(r->name));
 
 	if (namespaced) {
 		struct path *all = path_of(o, r, false, false);
@@ -470,10 +487,10 @@ static void add_watches(struct openapi *o, const struct resource *r, str base, s
 	}
 	struct path *many = path_of(o, r, false, namespaced);
 	watch_op(many, "watchlist", arena_printf(o->arena, STR_FMT STR_FMT "List", STR_ARG(scope), STR_ARG(r->kind)), list);
-	finish_path(many, arena_printf(o->arena, STR_FMT "/watch" STR_FMT "/" STR_FMT, STR_ARG(base), STR_ARG(in), STR_ARG(r->name)), paths);
+	finish_path(many, where, paths);
 	struct path *single = path_of(o, r, true, namespaced);
 	watch_op(single, "watch", arena_printf(o->arena, STR_FMT STR_FMT, STR_ARG(scope), STR_ARG(r->kind)), one);
-	finish_path(single, arena_printf(o->arena, STR_FMT "/watch" STR_FMT "/" STR_FMT "/{name}", STR_ARG(base), STR_ARG(in), STR_ARG(r->name)), paths);
+	finish_path(single, arena_join(o->arena, where, STR("/{name}")), paths);
 }
 
 void openapi_paths(struct openapi *o, const struct resource *r, struct val_builder *paths)
@@ -512,8 +529,10 @@ void openapi_discovery_path(struct openapi *o, str group, str version, struct va
 	struct arena *a = o->arena;
 	struct operation op = { .method = "get", .answer = TYPE(meta_v1, APIResourceList) };
 	str tag = arena_printf(a, STR_FMT "_" STR_FMT, STR_ARG(group_word(a, group, true)), STR_ARG(version));
-	str id = arena_printf(a, "get" STR_FMT STR_FMT "APIResources", STR_ARG(group_word(a, group, false)), STR_ARG(capitalised(a, version)));
+	str id = arena_printf(a, "get" STR_FMT STR_FMT "APIResources", STR_ARG(group_word(a, group, false)),
+			      STR_ARG(capitalised(a, version)));
 	struct val get = OBJECT(a, F(description, VAL_LIT("get available resources")), F(operationId, VAL_STR(id)),
 				F(responses, responses(o, &op)), F(tags, LIST(a, VAL_STR(tag))));
-	val_add_member(paths, atom_make(a, arena_join(a, base_path(a, group, version), STR("/"))), val_object(a, &(struct member){ atom_make(a, STR("get")), get }, 1));
+	str where = arena_join(a, base_path(a, group, version), STR("/"));
+	val_add_member(paths, atom_make(a, where), val_object(a, &(struct member){ atom_make(a, STR("get")), get }, 1));
 }

@@ -4,7 +4,8 @@
  *
  * Everything here is pure: trees in, a tree in the arena out, which shares what did not change with its inputs. Nothing
  * suspends, nothing is kept. Recursion ends at VAL_RECURSION_MAX levels of a patch with -ERR_BAD_REQUEST; time is at
- * worst n log n in the length of lists and objects.
+ * worst n log n in the length of lists and objects, and a strategic merge patch that has the same things merged over and
+ * over ends with -ERR_TOO_LARGE.
  *
  * Documents. Patches work on what JSON shows: a member that is always written ("resources": {}) is there to be patched
  * although a typed tree leaves it out. So:

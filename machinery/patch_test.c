@@ -1,4 +1,4 @@
-#include "machinery/patch_testing.h"
+#include "machinery/testing.h"
 
 #include "codec/codec.h"
 #include "codec/types.h"
@@ -20,7 +20,7 @@ TEST(patch_document)
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
 		CLEANUP(buf_done) struct buf want = BUF_INIT(1 << 20), got = BUF_INIT(1 << 20);
-		struct val free_tree = patch_test_json(&a, t[i], false), typed, shown;
+		struct val free_tree = testing_unsorted(&a, t[i]), typed, shown;
 		const struct type *type = schema_kind(val_as_str(val_find(free_tree, STR("apiVersion"))),
 						      val_as_str(val_find(free_tree, STR("kind"))));
 		struct err err = ERR_INIT;
@@ -40,27 +40,18 @@ TEST(patch_document_is_patched)
 	struct val typed, doc, v;
 	struct err err = ERR_INIT;
 
-	CHECK_INT(val_canonical(&a, patch_test_json(&a, "{'spec':{'containers':[{'name':'a'}]}}", false),
+	CHECK_INT(val_canonical(&a, testing_unsorted(&a, "{'spec':{'containers':[{'name':'a'}]}}"),
 				TYPE(core_v1, Pod), NULL, &typed, &err),
 		  0);
 	CHECK_INT(patch_document(&a, typed, TYPE(core_v1, Pod), &doc, &err), 0);
-	CHECK_INT(json_patch_apply(
-			  &a, doc,
-			  patch_test_json(
-				  &a, "[{'op':'add','path':'/spec/containers/0/resources/limits','value':{'cpu':'1'}}]",
-				  true),
-			  0, &v, &err),
-		  0);
-	CHECK_INT(strategic_patch_apply(
-			  &a, doc,
-			  patch_test_json(&a,
-					  "{'spec':{'containers':[{'name':'a','resources':{'$patch':'replace',"
-					  "'limits':{'cpu':'1'}}}]}}",
-					  true),
-			  TYPE(core_v1, Pod), &v, &err),
-		  0);
+	struct val patch =
+		testing_tree(&a, "[{'op':'add','path':'/spec/containers/0/resources/limits','value':{'cpu':'1'}}]");
+	CHECK_INT(json_patch_apply(&a, doc, patch, 0, &v, &err), 0);
+	patch = testing_tree(&a, "{'spec':{'containers':[{'name':'a','resources':{'$patch':'replace',"
+				 "'limits':{'cpu':'1'}}}]}}");
+	CHECK_INT(strategic_patch_apply(&a, doc, patch, TYPE(core_v1, Pod), &v, &err), 0);
 	CHECK_INT(val_canonical(&a, v, TYPE(core_v1, Pod), NULL, &v, &err), 0);
-	CHECK_STR(patch_test_plain(&a, v), "{'spec':{'containers':[{'name':'a','resources':{'limits':{'cpu':'1'}}}]}}");
+	CHECK_STR(testing_text(&a, v), "{'spec':{'containers':[{'name':'a','resources':{'limits':{'cpu':'1'}}}]}}");
 	CHECK_INT(patch_document(&a, typed, NULL, &v, &err), 0);
 	CHECK(val_equal(v, typed));
 }
@@ -78,6 +69,6 @@ TEST(patch_go_text)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		CHECK_STR_ROW(i, patch_go_text(&a, patch_test_json(&a, t[i].in, false)), t[i].want);
+		CHECK_STR_ROW(i, patch_go_text(&a, testing_unsorted(&a, t[i].in)), t[i].want);
 	}
 }

@@ -107,7 +107,8 @@ static struct val apply_annotations(struct arena *a, struct val spec, struct val
 
 /* ---- new pods ---- */
 
-static struct val first_status(struct arena *a, struct val spec)
+/* A QoS class that the user gave is believed. */
+static struct val first_status(struct arena *a, struct val spec, struct val given)
 {
 	struct val conditions = VAL_EMPTY;
 	char now[TIME_TEXT_MAX];
@@ -117,14 +118,14 @@ static struct val first_status(struct arena *a, struct val spec)
 					    F(lastTransitionTime, VAL_STR(arena_str(a, time_format((struct timestamp){ clock_wall_ns() / NS_PER_S, 0 }, now)))),
 					    F(reason, VAL_LIT("SchedulingGated")),
 					    F(message, VAL_LIT("Scheduling is blocked due to non-empty scheduling gates"))));
-	return OBJECT(a, F(phase, VAL_LIT("Pending")), F(conditions, conditions), F(qosClass, VAL_STR(pod_qos_class(spec))));
+	return OBJECT(a, F(phase, VAL_LIT("Pending")), F(conditions, conditions), F(qosClass, val_has(given, qosClass) ? val_get(given, qosClass) : VAL_STR(pod_qos_class(spec))));
 }
 
 struct val prepare_pod(struct arena *a, struct val pod)
 {
 	struct val spec = val_get(pod, spec), labels = val_get(pod, metadata, labels);
 
-	pod = val_put(a, pod, A_status, first_status(a, spec));
+	pod = val_put(a, pod, A_status, first_status(a, spec, val_get(pod, status)));
 	spec = apply_to_affinity(a, spec, A_podAffinity, labels);
 	spec = apply_to_affinity(a, spec, A_podAntiAffinity, labels);
 	if (val_has(spec, topologySpreadConstraints))

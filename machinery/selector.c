@@ -6,7 +6,7 @@
 #include "codec/atoms.h"
 #include "machinery/names.h"
 
-/* Texts of selectors and of what is wrong with them; a request is not longer. */
+/* Texts of selectors; a request is not longer. */
 enum { TEXT_MAX = 4 << 20 };
 
 /* ---- requirements ---- */
@@ -63,7 +63,7 @@ static void check_values(struct field_errors *errors, const struct field_path *a
 					      "for 'Gt', 'Lt' operators, the value must be an integer");
 }
 
-static bool check_key(struct field_errors *errors, const struct field_path *at, str key)
+bool selector_check_key(struct field_errors *errors, const struct field_path *at, str key)
 {
 	struct name_errors e;
 	if (name_check_label_key(key, &e) == 0)
@@ -79,7 +79,7 @@ bool selector_requirement(struct field_errors *errors, const struct field_path *
 	size_t before = errors->n;
 	int64_t number = 0;
 
-	check_key(errors, FIELD(at, "key"), key);
+	(void)selector_check_key(errors, FIELD(at, "key"), key);
 	check_values(errors, FIELD(at, "values"), op, values, n, &number);
 	for (size_t i = 0; i < n; i++) {
 		struct name_errors e;
@@ -179,28 +179,6 @@ struct selector selector_of_requirements(struct arena *a, struct requirement *al
 }
 
 /* ---- objects ---- */
-
-str field_errors_join(const struct field_errors *e, size_t *ret_n)
-{
-	CLEANUP(buf_done) struct buf b = BUF_INIT(TEXT_MAX);
-	*ret_n = 0;
-	for (size_t i = 0; i < e->n; i++) {
-		const struct field_error *x = &e->list[i];
-		bool again = false;
-		for (size_t j = 0; j < i && !again; j++)
-			again = str_eq(e->list[j].field, x->field) && str_eq(e->list[j].body, x->body);
-		if (!again)
-			buf_addf(&b, "%s" STR_FMT ": " STR_FMT, (*ret_n)++ ? ", " : "", STR_ARG(x->field), STR_ARG(x->body));
-	}
-	return arena_str(e->arena, buf_str(&b));
-}
-
-str field_errors_plain(const struct field_errors *e)
-{
-	size_t n;
-	str text = field_errors_join(e, &n);
-	return n > 1 ? arena_printf(e->arena, "[" STR_FMT "]", STR_ARG(text)) : text;
-}
 
 struct selector selector_of_labels(struct arena *a, struct val map)
 {

@@ -60,6 +60,8 @@ struct selector selector_of_labels(struct arena *a, struct val map);
  */
 bool selector_requirement(struct field_errors *errors, const struct field_path *at, str key, enum selector_op op, const str *values,
 			  size_t n, struct requirement *ret);
+/* Just its key; false when an error was added. */
+bool selector_check_key(struct field_errors *errors, const struct field_path *at, str key);
 /* The selector of these requirements, put into order in place. */
 struct selector selector_of_requirements(struct arena *a, struct requirement *all, size_t n);
 
@@ -76,13 +78,5 @@ str selector_text(struct arena *a, const struct selector *s);
 str selector_display(struct arena *a, struct val label_selector);
 /* A map of labels as "a=b,c=d", sorted; "<none>" when there are none. */
 str labels_display(struct arena *a, struct val map);
-
-/*
- * The texts of errors, "field: body", with ", " between them and equal ones once, and how many that are. For all that answers with
- * a plain error.
- */
-str field_errors_join(const struct field_errors *e, size_t *ret_n);
-/* The same with brackets around them if there are several. */
-str field_errors_plain(const struct field_errors *e);
 
 #endif

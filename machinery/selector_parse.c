@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "machinery/names.h"
-
 /*
  * The grammar of labels.Parse: a scanner that looks one token ahead, and a function per rule. "in" and "notin" are operators
  * only where one can stand, and words everywhere else: "in in (in)" selects the label "in".
@@ -196,7 +194,6 @@ static int parse_requirement(struct parser *p, struct requirement *ret)
 {
 	enum selector_op op = SELECTOR_EXISTS;
 	struct words values = { 0 };
-	struct name_errors complaints;
 	int r;
 
 	if (p->token == NOT) {
@@ -206,11 +203,8 @@ static int parse_requirement(struct parser *p, struct requirement *ret)
 	if (value_token(p) != WORD)
 		return unexpected(p, ", expected: identifier");
 	str key = p->literal;
-	if (name_check_label_key(key, &complaints)) {
-		str detail = name_errors_join(p->errors.arena, &complaints, "; ");
-		field_invalid(&p->errors, NULL, val_of_str(key), STR_FMT, STR_ARG(detail));
+	if (!selector_check_key(&p->errors, NULL, key))
 		return err_set(p->err, ERR_BAD_REQUEST, STR_FMT, STR_ARG(field_errors_plain(&p->errors)));
-	}
 	advance(p);
 	if (op == SELECTOR_EXISTS && p->token != END && p->token != COMMA) {
 		if ((r = parse_operator(p, &op)) < 0)

@@ -1,19 +1,6 @@
 #include "machinery/selector.h"
 
-#include "base/test.h"
-#include "codec/json.h"
-
-/* A free tree from JSON with ' for ". */
-static struct val tree(struct arena *a, const char *json)
-{
-	str text = arena_str(a, str_of(json));
-	struct val v = VAL_EMPTY;
-	for (char *p = (char *)text.p; *p; p++)
-		if (*p == '\'')
-			*p = '"';
-	CHECK_INT(json_decode(a, text, &(struct json_decode_options){ .sort_keys = true }, &v, NULL), 0);
-	return v;
-}
+#include "machinery/testing.h"
 
 TEST(selector_parse)
 {
@@ -65,7 +52,7 @@ TEST(selector_parse)
 		struct selector s;
 		struct err err = ERR_INIT;
 		int r = selector_parse(&a, str_of(t[i].text), &s, &err);
-		str got = r < 0 ? arena_join(&a, STR("! "), err_str(&err)) : selector_text(&a, &s);
+		str got = r < 0 ? testing_error(&a, &err) : selector_text(&a, &s);
 		CHECK_STR_ROW(i, got, t[i].want);
 		CHECK_ROW(i, r == 0 || r == -ERR_BAD_REQUEST);
 	}
@@ -105,7 +92,7 @@ TEST(selector_matches)
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		struct selector s;
 		CHECK_ROW(i, selector_parse(&a, str_of(t[i].text), &s, NULL) == 0);
-		CHECK_ROW(i, selector_matches(&s, tree(&a, t[i].labels)) == t[i].want);
+		CHECK_ROW(i, selector_matches(&s, testing_tree(&a, t[i].labels)) == t[i].want);
 	}
 	CHECK(!selector_matches(&SELECTOR_NOTHING, VAL_EMPTY_OBJECT));
 	CHECK(selector_matches(&SELECTOR_EVERYTHING, VAL_EMPTY));
@@ -135,14 +122,14 @@ TEST(selector_of_object)
 	struct selector s;
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		struct err err = ERR_INIT;
-		struct val v = tree(&a, t[i].json);
+		struct val v = testing_tree(&a, t[i].json);
 		int r = selector_of_object(&a, v, &s, &err);
-		CHECK_STR_ROW(i, r < 0 ? arena_join(&a, STR("! "), err_str(&err)) : selector_text(&a, &s), t[i].want);
+		CHECK_STR_ROW(i, r < 0 ? testing_error(&a, &err) : selector_text(&a, &s), t[i].want);
 		CHECK_STR_ROW(i, selector_display(&a, v), t[i].display);
 	}
 	CHECK_INT(selector_of_object(&a, VAL_EMPTY, &s, NULL), 0);
 	CHECK(s.nothing && !selector_matches(&s, VAL_EMPTY_OBJECT));
-	CHECK_INT(selector_of_object(&a, tree(&a, "{}"), &s, NULL), 0);
+	CHECK_INT(selector_of_object(&a, testing_tree(&a, "{}"), &s, NULL), 0);
 	CHECK(selector_is_everything(&s));
 	arena_done(&a);
 }
@@ -170,10 +157,10 @@ TEST(selector_requires)
 TEST(selector_of_labels)
 {
 	struct arena a = ARENA_INIT;
-	struct val labels = tree(&a, "{'b':'2','a':'1'}");
+	struct val labels = testing_tree(&a, "{'b':'2','a':'1'}");
 	struct selector s = selector_of_labels(&a, labels);
 	CHECK_STR(selector_text(&a, &s), "a=1,b=2");
-	CHECK(selector_matches(&s, labels) && !selector_matches(&s, tree(&a, "{'a':'1'}")));
+	CHECK(selector_matches(&s, labels) && !selector_matches(&s, testing_tree(&a, "{'a':'1'}")));
 	CHECK_STR(labels_display(&a, labels), "a=1,b=2");
 	CHECK_STR(labels_display(&a, VAL_EMPTY), "<none>");
 	arena_done(&a);

@@ -1,4 +1,4 @@
-#include "machinery/patch_testing.h"
+#include "machinery/testing.h"
 
 TEST(strategic_patch_convert)
 {
@@ -35,8 +35,8 @@ TEST(strategic_patch_convert)
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
 		struct val v = VAL_EMPTY;
 		struct err err = ERR_INIT;
-		int r = strategic_patch_convert(&a, patch_test_json(&a, t[i].doc, true), schema_type(str_of(t[i].type)),
+		int r = strategic_patch_convert(&a, testing_tree(&a, t[i].doc), schema_type(str_of(t[i].type)),
 						&v, &err);
-		CHECK_STR_ROW(i, patch_test_result(&a, r, v, &err), t[i].want);
+		CHECK_STR_ROW(i, testing_result(&a, r, v, &err), t[i].want);
 	}
 }

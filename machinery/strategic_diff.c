@@ -136,8 +136,7 @@ static int diff_object_lists(const struct diff *d, struct val original, struct v
 	return 0;
 }
 
-/* Whether the list is the other one sorted: Kubernetes sorts the original in place before it compares it with the
- * modified list. */
+/* Whether modified is original, sorted: Kubernetes sorts the original in place before it compares the two. */
 static bool is_sorted_copy(const struct diff *d, struct val original, struct val modified)
 {
 	const struct texted *t = list_texted(d, original, STR_NONE);

@@ -1,4 +1,4 @@
-#include "machinery/patch_testing.h"
+#include "machinery/testing.h"
 
 TEST(strategic_patch_create)
 {
@@ -116,12 +116,11 @@ TEST(strategic_patch_create)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct val original = patch_test_json(&a, t[i].original, true),
-			   modified = patch_test_json(&a, t[i].modified, true);
+		struct val original = testing_tree(&a, t[i].original), modified = testing_tree(&a, t[i].modified);
 		struct val v = VAL_EMPTY;
 		struct err err = ERR_INIT;
 		int r = strategic_patch_create(&a, original, modified, schema_type(str_of(t[i].type)), t[i].preconditions,
 					       &v, &err);
-		CHECK_STR_ROW(i, patch_test_result(&a, r, v, &err), t[i].want);
+		CHECK_STR_ROW(i, testing_result(&a, r, v, &err), t[i].want);
 	}
 }

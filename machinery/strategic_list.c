@@ -93,36 +93,37 @@ struct positions smp_positions_of(struct arena *a, struct val list, str merge_ke
 	return ps;
 }
 
-int64_t smp_positions_find(struct positions ps, struct val scalar)
+/* How many keys sort before the scalar; with equal, those that equal it too. */
+static uint32_t positions_before(struct positions ps, struct val scalar, bool equal)
 {
 	uint32_t low = 0, high = ps.n;
 
-	if (!val_exists(scalar) || scalar.type >= VAL_LIST)
-		return -1;
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
-		if (scalar_cmp(ps.at[mid].key, scalar) < 0)
+		if (scalar_cmp(ps.at[mid].key, scalar) < (equal ? 1 : 0))
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low < ps.n && scalar_cmp(ps.at[low].key, scalar) == 0 ? (int64_t)ps.at[low].at : -1;
+	return low;
+}
+
+/* What stands at i of the sorted keys, if that is the scalar. What is absent, a list or an object is in no set. */
+static int64_t position_at(struct positions ps, uint32_t i, struct val scalar)
+{
+	bool found = i < ps.n && val_exists(scalar) && smp_scalar_same(ps.at[i].key, scalar);
+	return found ? (int64_t)ps.at[i].at : -1;
+}
+
+int64_t smp_positions_find(struct positions ps, struct val scalar)
+{
+	return position_at(ps, positions_before(ps, scalar, false), scalar);
 }
 
 int64_t smp_positions_last(struct positions ps, struct val scalar)
 {
-	uint32_t low = 0, high = ps.n;
-
-	if (!val_exists(scalar) || scalar.type >= VAL_LIST)
-		return -1;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		if (scalar_cmp(ps.at[mid].key, scalar) <= 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low > 0 && scalar_cmp(ps.at[low - 1].key, scalar) == 0 ? (int64_t)ps.at[low - 1].at : -1;
+	/* Before the first one the index wraps around, beyond the end. */
+	return position_at(ps, positions_before(ps, scalar, true) - 1, scalar);
 }
 
 /* ---- whole lists ---- */

@@ -4,14 +4,30 @@
  * of the keys, so directives that begin with "$" come before what they speak of.
  *
  * The same code merges two patches for the three-way patch (keep): then directives are data, and nulls stay.
+ *
+ * Every merge makes a new object or list. A patch whose list names the same item again and again would have it made as
+ * often, with all that came before. So members and items are counted, and a patch that merges far more of them than
+ * documents have fails.
  */
 #include "machinery/strategic_priv.h"
+
+enum { MERGED_MAX = 1 << 20 };
 
 struct merge {
 	struct arena *a;
 	bool keep;
+	size_t *merged; /* members and items so far */
 	struct err *err;
 };
+
+/* Counts two lists or objects that are about to be merged. */
+static int merge_account(const struct merge *m, struct val doc, struct val patch)
+{
+	*m->merged += (size_t)val_len(doc) + val_len(patch);
+	if (*m->merged <= MERGED_MAX)
+		return 0;
+	return err_set(m->err, ERR_TOO_LARGE, "the patch merges more than %d members and items", MERGED_MAX);
+}
 
 static int merge_object(const struct merge *m, struct val doc, struct val patch, struct meta meta, unsigned depth,
 			struct val *ret);
@@ -252,7 +268,7 @@ static int merge_list(const struct merge *m, struct val doc, struct val patch, c
 	*ret = doc;
 	if (doc.n == 0 && patch.n == 0)
 		return 0;
-	if ((r = smp_list_type(doc, patch, &type, m->err)) < 0)
+	if ((r = merge_account(m, doc, patch)) < 0 || (r = smp_list_type(doc, patch, &type, m->err)) < 0)
 		return r;
 	if (type == VAL_OBJECT)
 		return merge_objects(m, doc, patch, pm, depth, ret, ret_order);
@@ -345,7 +361,7 @@ static int merge_ordered(const struct merge *m, struct pairs ps, struct pair *p,
 	struct val doc = f ? f->left : VAL_EMPTY, patch = f ? f->right : VAL_EMPTY;
 	if ((val_exists(doc) && doc.type != VAL_LIST) || (val_exists(patch) && patch.type != VAL_LIST))
 		return smp_bad_type("[]interface {}", val_exists(doc) && doc.type != VAL_LIST ? doc : patch, m->err);
-	if ((r = smp_meta_list(meta, name, &pm, m->err)) < 0 ||
+	if ((r = merge_account(m, doc, order)) < 0 || (r = smp_meta_list(meta, name, &pm, m->err)) < 0 ||
 	    (r = check_element_order(m, patch, order, pm.merge_key)) < 0)
 		return r;
 	if (!val_exists(doc) && !val_exists(patch))
@@ -420,6 +436,8 @@ static int merge_object(const struct merge *m, struct val doc, struct val patch,
 		return r;
 	if (val_exists(directive))
 		return merge_directive(m, directive, patch, ret);
+	if ((r = merge_account(m, doc, patch)) < 0)
+		return r;
 	struct pairs ps = patch_pairs_join(m->a, doc, patch);
 	r = merge_retain_keys(m, ps);
 	for (uint32_t i = 0; r >= 0 && i < ps.n; i++)
@@ -435,7 +453,8 @@ static int merge_object(const struct merge *m, struct val doc, struct val patch,
 int smp_merge(struct arena *a, struct val doc, struct val patch, struct meta meta, bool keep, struct val *ret,
 	      struct err *err)
 {
-	struct merge m = { .a = a, .keep = keep, .err = err };
+	size_t merged = 0;
+	struct merge m = { .a = a, .keep = keep, .merged = &merged, .err = err };
 	return merge_object(&m, doc, patch, meta, 0, ret);
 }
 

@@ -1,4 +1,4 @@
-#include "machinery/patch_testing.h"
+#include "machinery/testing.h"
 
 #include "codec/types.h"
 
@@ -348,13 +348,12 @@ TEST(strategic_patch_apply)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct val doc = patch_test_json(&a, t[i].doc, true), patch = patch_test_json(&a, t[i].patch, true),
-			   v = VAL_EMPTY;
+		struct val doc = testing_tree(&a, t[i].doc), patch = testing_tree(&a, t[i].patch), v = VAL_EMPTY;
 		const struct type *type = schema_type(str_of(t[i].type));
 		struct err err = ERR_INIT;
 		CHECK_ROW(i, type != NULL);
 		int r = strategic_patch_apply(&a, doc, patch, type, &v, &err);
-		CHECK_STR_ROW(i, patch_test_result(&a, r, v, &err), t[i].want);
+		CHECK_STR_ROW(i, testing_result(&a, r, v, &err), t[i].want);
 	}
 }
 
@@ -376,9 +375,9 @@ TEST(strategic_patch_errors)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct val doc = patch_test_json(&a, "{'metadata':{'finalizers':[]}}", true), v;
+		struct val doc = testing_tree(&a, "{'metadata':{'finalizers':[]}}"), v;
 		struct err err = ERR_INIT;
-		int r = strategic_patch_apply(&a, doc, patch_test_json(&a, t[i].patch, true), TYPE(core_v1, Pod), &v,
+		int r = strategic_patch_apply(&a, doc, testing_tree(&a, t[i].patch), TYPE(core_v1, Pod), &v,
 					      &err);
 		CHECK_ROW(i, r == t[i].want);
 	}
@@ -413,7 +412,7 @@ TEST(strategic_patch_long_list)
 			val_add_item(&patch, val_object(&a, m, 2));
 		val_add_item(&order, val_object(&a, m, 1));
 	}
-	struct val container = patch_test_json(&a, "{'name':'c'}", true);
+	struct val container = testing_tree(&a, "{'name':'c'}");
 	struct val p = val_put(&a, container, atom_make(&a, STR("env")), val_end_list(&patch));
 	p = val_put(&a, p, atom_make(&a, STR("$setElementOrder/env")), val_end_list(&order));
 	struct val d = val_put(&a, container, atom_make(&a, STR("env")), val_end_list(&doc));
@@ -440,4 +439,22 @@ TEST(strategic_patch_depth)
 		  -ERR_BAD_REQUEST);
 	CHECK_INT(strategic_patch_create(&a, deep, deep, TYPE(apiextensions_v1, JSONSchemaProps), 0, &v, &err),
 		  -ERR_BAD_REQUEST);
+}
+
+/* The same item over and over: each merge makes it again, with one member more. */
+TEST(strategic_patch_same_item)
+{
+	enum { N = 5000 };
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct val_builder items = val_builder(&a);
+	struct err err = ERR_INIT;
+	struct val v;
+
+	for (int i = 0; i < N; i++)
+		val_add_item(&items, testing_tree(&a, arena_printf(&a, "{'name':'a','member-%d':1}", i).p));
+	struct val patch = val_object(&a, &(struct member){ atom_make(&a, STR("containers")), val_end_list(&items) }, 1);
+	CHECK_INT(strategic_patch_apply(&a, testing_tree(&a, "{'containers':[{'name':'a'}]}"), patch, TYPE(core_v1, PodSpec), &v,
+					&err),
+		  -ERR_TOO_LARGE);
+	CHECK_STR(err_str(&err), "the patch merges more than 1048576 members and items");
 }

@@ -1,7 +1,5 @@
 #include "machinery/table_priv.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -62,15 +60,11 @@ struct val table_columns(struct arena *a, const struct table *t)
 
 struct val cell_printf(const struct row *row, const char *fmt, ...)
 {
-	va_list ap, again;
+	va_list ap;
 	va_start(ap, fmt);
-	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, ap);
+	str text = arena_vprintf(row->arena, fmt, ap);
 	va_end(ap);
-	char *out = arena_alloc(row->arena, (size_t)n + 1, 1);
-	vsnprintf(out, (size_t)n + 1, fmt, again);
-	va_end(again);
-	return val_of_str(str_span(out, (size_t)n));
+	return val_of_str(text);
 }
 
 str cell_duration(struct arena *a, int64_t ns)
@@ -95,6 +89,11 @@ str cell_since(const struct row *row, struct val time)
 	if (__builtin_sub_overflow(row->now_ns, ns, &age))
 		age = ns < 0 ? INT64_MAX : INT64_MIN;
 	return cell_duration(row->arena, age);
+}
+
+str cell_qualified(struct arena *a, str name, str group)
+{
+	return group.n ? arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(name), STR_ARG(group)) : name;
 }
 
 str cell_text_or(struct val v, str other)
@@ -169,10 +168,12 @@ str cell_load_balancer(struct arena *a, struct val ingress)
 	return cell_sorted_set(a, all, n);
 }
 
+bool cell_few_is_full(const struct cell_few *f) { return f->n == f->max; }
+
 void cell_few_add(struct cell_few *f, str item)
 {
 	f->count++;
-	if (f->n == f->max)
+	if (cell_few_is_full(f))
 		return;
 	f->shown = f->n ? arena_printf(f->arena, STR_FMT "," STR_FMT, STR_ARG(f->shown), STR_ARG(item)) : item;
 	f->n++;

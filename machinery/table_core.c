@@ -1,6 +1,9 @@
 #include "machinery/table_pod.h"
 
 #include "base/buf.h"
+#include "base/map.h"
+
+enum { TEXT_MAX = 1 << 20 };
 
 /* ---- PodTemplate, ReplicationController ---- */
 
@@ -13,9 +16,7 @@ static const struct column pod_template[] = {
 
 static const struct column replication_controller[] = {
 	NAME,
-	COLUMN("Desired", "integer", 0, "Replicas that should run", NUMBER(spec, replicas)),
-	COLUMN("Current", "integer", 0, "Replicas that exist", NUMBER(status, replicas)),
-	COLUMN("Ready", "integer", 0, "Replicas that are ready", NUMBER(status, readyReplicas)),
+	REPLICA_COUNTS,
 	AGE,
 	CONTAINERS(spec, template, spec, containers),
 	CONTAINER_IMAGES(spec, template, spec, containers),
@@ -48,14 +49,15 @@ static struct val external_ip(const struct row *row)
 
 static struct val service_ports(const struct row *row)
 {
-	str text = STR_NONE;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(TEXT_MAX);
 	VAL_EACH(p, val_get(row->object, spec, ports)) {
 		int64_t node_port = val_int(*p, nodePort);
-		str on_nodes = node_port > 0 ? arena_printf(row->arena, ":%lld", (long long)node_port) : STR_NONE;
-		text = arena_printf(row->arena, STR_FMT "%s%lld" STR_FMT "/" STR_FMT, STR_ARG(text), text.n ? "," : "",
-				    (long long)val_int(*p, port), STR_ARG(on_nodes), STR_ARG(val_str(*p, protocol)));
+		buf_addf(&b, "%s%lld", b.n ? "," : "", (long long)val_int(*p, port));
+		if (node_port > 0)
+			buf_addf(&b, ":%lld", (long long)node_port);
+		buf_addf(&b, "/" STR_FMT, STR_ARG(val_str(*p, protocol)));
 	}
-	return text.n ? val_of_str(text) : VAL_LIT("<none>");
+	return b.n ? val_of_str(arena_str(row->arena, buf_str(&b))) : VAL_LIT("<none>");
 }
 
 static const struct column service[] = {
@@ -70,14 +72,16 @@ static const struct column service[] = {
 
 static void add_addresses(struct cell_few *f, struct val addresses, int64_t port)
 {
-	VAL_EACH(address, addresses) {
-		str ip = val_str(*address, ip);
-		if (port < 0)
-			cell_few_add(f, ip);
-		else
-			cell_few_add(f, arena_printf(f->arena, str_chr(ip, ':') >= 0 ? "[" STR_FMT "]:%lld" : STR_FMT ":%lld", STR_ARG(ip),
-						     (long long)port));
+	size_t i = 0;
+	for (; i < val_len(addresses) && !cell_few_is_full(f); i++) {
+		str ip = val_str(val_at(addresses, i), ip);
+		if (port >= 0)
+			ip = arena_printf(f->arena, str_chr(ip, ':') >= 0 ? "[" STR_FMT "]:%lld" : STR_FMT ":%lld", STR_ARG(ip),
+					  (long long)port);
+		cell_few_add(f, ip);
 	}
+	/* There can be many addresses, times many ports: those that are not shown are not visited. */
+	f->count += val_len(addresses) - i;
 }
 
 static struct val endpoint_addresses(const struct row *row)
@@ -236,13 +240,18 @@ static const struct column event[] = {
 /* "name: used/hard" of all resources of one side: limits, or the others. */
 static struct val quota(const struct row *row, bool limits)
 {
-	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
-	struct val used = val_get(row->object, status, used), hard = val_get(row->object, status, hard);
-	VAL_EACH_MEMBER(m, hard) {
+	CLEANUP(buf_done) struct buf b = BUF_INIT(TEXT_MAX);
+	CLEANUP(map_done) struct map used = MAP_INIT;
+
+	VAL_EACH_MEMBER(m, val_get(row->object, status, used))
+		map_put(&used, atom_str(m->key), (void *)&m->val);
+	VAL_EACH_MEMBER(m, val_get(row->object, status, hard)) {
 		str name = atom_str(m->key);
-		if (str_starts(name, STR("limits.")) == limits)
-			buf_addf(&b, "%s" STR_FMT ": " STR_FMT "/" STR_FMT, b.n ? ", " : "", STR_ARG(name),
-				 STR_ARG(cell_text_or(val_member(used, m->key), STR("0"))), STR_ARG(val_as_str(m->val)));
+		if (str_starts(name, STR("limits.")) != limits)
+			continue;
+		const struct val *is = map_get(&used, name);
+		buf_addf(&b, "%s" STR_FMT ": " STR_FMT "/" STR_FMT, b.n ? ", " : "", STR_ARG(name),
+			 STR_ARG(cell_text_or(is ? *is : VAL_EMPTY, STR("0"))), STR_ARG(val_as_str(m->val)));
 	}
 	return val_of_str(arena_str(row->arena, buf_str(&b)));
 }
@@ -277,7 +286,10 @@ static struct val config_map_data(const struct row *row)
 
 static const struct column config_map[] = { NAME, COLUMN("Data", "string", 0, "Number of entries", CALL(config_map_data)), AGE };
 
-static struct val component_condition(const struct row *row) { return cell_condition(val_get(row->object, conditions), STR("Healthy")); }
+static struct val component_condition(const struct row *row)
+{
+	return cell_condition(val_get(row->object, conditions), STR("Healthy"));
+}
 
 static struct val component_status(const struct row *row)
 {

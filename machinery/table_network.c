@@ -77,10 +77,10 @@ static const struct column service_cidr[] = {
 static struct val parent_ref(const struct row *row)
 {
 	struct val ref = val_get(row->object, spec, parentRef);
-	str group = val_str(ref, group), namespace = val_str(ref, namespace);
+	str namespace = val_str(ref, namespace);
 	if (!val_exists(ref))
 		return VAL_LIT("<none>");
-	str resource = arena_printf(row->arena, STR_FMT "%s" STR_FMT, STR_ARG(val_str(ref, resource)), group.n ? "." : "", STR_ARG(group));
+	str resource = cell_qualified(row->arena, val_str(ref, resource), val_str(ref, group));
 	return cell_printf(row, STR_FMT "%s" STR_FMT "/" STR_FMT, STR_ARG(cell_lower(row->arena, resource)), namespace.n ? "/" : "",
 			   STR_ARG(namespace), STR_ARG(val_str(ref, name)));
 }

@@ -1,7 +1,6 @@
 #include "machinery/table_pod.h"
 
-#include <stdio.h>
-
+#include "base/map.h"
 #include "codec/time.h"
 
 /*
@@ -17,14 +16,7 @@ struct pod_facts {
 	str error; /* status of a container that failed */
 };
 
-static bool is_sidecar(struct val init_containers, str name)
-{
-	bool sidecar = false;
-	VAL_EACH(c, init_containers)
-		if (str_eq(val_str(*c, name), name))
-			sidecar = str_eq(val_str(*c, restartPolicy), STR("Always"));
-	return sidecar;
-}
+static bool is_sidecar(struct val init_container) { return str_eq(val_str(init_container, restartPolicy), STR("Always")); }
 
 /* The later of the two times, of which *last may be absent. */
 static void keep_later(struct val *last, struct val time)
@@ -51,12 +43,10 @@ static str end_reason(struct arena *a, struct val terminated)
 }
 
 /* False when this one is not done, so that the pod stops here. */
-static bool see_init_container(const struct row *row, struct val status, size_t i, struct pod_facts *f)
+static bool see_init_container(const struct row *row, struct val status, bool sidecar, size_t i, struct pod_facts *f)
 {
-	struct val init_containers = val_get(row->object, spec, initContainers);
 	struct val terminated = val_get(status, state, terminated), finished = val_get(status, lastState, terminated, finishedAt);
 	str waiting = val_str(status, state, waiting, reason);
-	bool sidecar = is_sidecar(init_containers, val_str(status, name));
 
 	f->restarts += val_int(status, restartCount);
 	keep_later(&f->last_restart, finished);
@@ -76,8 +66,24 @@ static bool see_init_container(const struct row *row, struct val status, size_t 
 	else if (waiting.n && !str_eq(waiting, STR("PodInitializing")))
 		f->status = arena_join(row->arena, STR("Init:"), waiting);
 	else
-		f->status = arena_printf(row->arena, "Init:%zu/%u", i, val_len(init_containers));
+		f->status = arena_printf(row->arena, "Init:%zu/%u", i, val_len(val_get(row->object, spec, initContainers)));
 	return false;
+}
+
+static void see_init_containers(const struct row *row, struct pod_facts *f)
+{
+	CLEANUP(map_done) struct map by_name = MAP_INIT;
+	size_t i = 0;
+
+	VAL_EACH(c, val_get(row->object, spec, initContainers)) {
+		f->total += is_sidecar(*c);
+		map_put(&by_name, val_str(*c, name), (void *)c);
+	}
+	VAL_EACH(s, val_get(row->object, status, initContainerStatuses)) {
+		const struct val *container = map_get(&by_name, val_str(*s, name));
+		if (!see_init_container(row, *s, container && is_sidecar(*container), i++, f))
+			break;
+	}
 }
 
 static void see_container(const struct row *row, struct val status, struct pod_facts *f)
@@ -126,19 +132,13 @@ const void *pod_prepare(const struct row *row)
 	struct pod_facts *f = ARENA_NEW(row->arena, struct pod_facts);
 	struct val pod = row->object, conditions = val_get(pod, status, conditions);
 	str phase = val_str(pod, status, phase), reason = val_str(pod, status, reason);
-	size_t i = 0;
 
 	f->status = reason.n ? reason : phase;
 	VAL_EACH(c, conditions)
 		if (str_eq(val_str(*c, type), STR("PodScheduled")) && str_eq(val_str(*c, reason), STR("SchedulingGated")))
 			f->status = STR("SchedulingGated");
 	f->total = val_len(val_get(pod, spec, containers));
-	VAL_EACH(c, val_get(pod, spec, initContainers))
-		f->total += str_eq(val_str(*c, restartPolicy), STR("Always"));
-
-	VAL_EACH(s, val_get(pod, status, initContainerStatuses))
-		if (!see_init_container(row, *s, i++, f))
-			break;
+	see_init_containers(row, f);
 	if (!f->initializing || cell_condition_is_true(conditions, STR("Initialized")))
 		see_containers(row, f);
 
@@ -190,8 +190,8 @@ struct val pod_conditions(const struct row *row)
 	if (!failed && !str_eq(phase, STR("Succeeded")))
 		return VAL_EMPTY;
 	struct val message = failed ? VAL_LIT("The pod failed.") : VAL_LIT("The pod has completed successfully.");
-	return LIST(row->arena, OBJECT(row->arena, F(type, VAL_LIT("Completed")), F(status, VAL_LIT("True")), F(reason, val_of_str(phase)),
-				       F(message, message)));
+	return LIST(row->arena, OBJECT(row->arena, F(type, VAL_LIT("Completed")), F(status, VAL_LIT("True")),
+				       F(reason, val_of_str(phase)), F(message, message)));
 }
 
 const struct column pod_columns[POD_COLUMNS] = {

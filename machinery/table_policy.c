@@ -56,9 +56,10 @@ static struct val requested_duration(const struct row *row)
 static struct val request_condition(const struct row *row)
 {
 	struct val conditions = val_get(row->object, status, conditions);
-	bool denied = val_exists(cell_condition(conditions, STR("Denied"))), approved = val_exists(cell_condition(conditions, STR("Approved")));
-	return cell_printf(row, "%s%s%s", denied ? "Denied" : approved ? "Approved" : "Pending",
-			   val_exists(cell_condition(conditions, STR("Failed"))) ? ",Failed" : "",
+	bool denied = val_exists(cell_condition(conditions, STR("Denied")));
+	bool approved = val_exists(cell_condition(conditions, STR("Approved")));
+	bool failed = val_exists(cell_condition(conditions, STR("Failed")));
+	return cell_printf(row, "%s%s%s", denied ? "Denied" : approved ? "Approved" : "Pending", failed ? ",Failed" : "",
 			   val_str(row->object, status, certificate).n ? ",Issued" : "");
 }
 
@@ -118,8 +119,9 @@ static str selector_in_go(struct arena *a, struct val selector)
 		buf_addf(&b, STR_FMT ": " STR_FMT ",", STR_ARG(atom_str(m->key)), STR_ARG(val_as_str(m->val)));
 	buf_add(&b, STR("},MatchExpressions:[]LabelSelectorRequirement{"));
 	VAL_EACH(e, val_get(selector, matchExpressions))
-		buf_addf(&b, "LabelSelectorRequirement{Key:" STR_FMT ",Operator:" STR_FMT ",Values:[" STR_FMT "],},", STR_ARG(val_str(*e, key)),
-			 STR_ARG(val_str(*e, operator)), STR_ARG(cell_join(a, val_get(*e, values), 0, " ")));
+		buf_addf(&b, "LabelSelectorRequirement{Key:" STR_FMT ",Operator:" STR_FMT ",Values:[" STR_FMT "],},",
+			 STR_ARG(val_str(*e, key)), STR_ARG(val_str(*e, operator)),
+			 STR_ARG(cell_join(a, val_get(*e, values), 0, " ")));
 	buf_add(&b, STR("},}"));
 	return arena_str(a, buf_str(&b));
 }

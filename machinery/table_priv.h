@@ -87,11 +87,16 @@ struct table {
 
 #define NAME COLUMN_WITH_FORMAT("Name", "string", "name", 0, "Name of the object", TEXT(metadata, name))
 #define AGE COLUMN("Age", "string", 0, "Time since the object was created", SINCE(metadata, creationTimestamp))
+#define REPLICA_COUNTS                                                                           \
+	COLUMN("Desired", "integer", 0, "Replicas that should run", NUMBER(spec, replicas)),     \
+	COLUMN("Current", "integer", 0, "Replicas that exist", NUMBER(status, replicas)),        \
+	COLUMN("Ready", "integer", 0, "Replicas that are ready", NUMBER(status, readyReplicas))
 /* The containers of a pod template. */
 #define CONTAINERS(...) COLUMN("Containers", "string", 1, "Names of the containers in the template", NAMES(__VA_ARGS__))
 #define CONTAINER_IMAGES(...) COLUMN("Images", "string", 1, "Images of the containers in the template", IMAGES(__VA_ARGS__))
 
-#define TABLE(group_, kind_, columns_) { .group = STR_INIT(group_), .kind = STR_INIT(kind_), .columns = columns_, .n = ARRAY_LEN(columns_) }
+#define TABLE(group_, kind_, columns_) \
+	{ .group = STR_INIT(group_), .kind = STR_INIT(kind_), .columns = columns_, .n = ARRAY_LEN(columns_) }
 
 struct table_set {
 	const struct table *all;
@@ -116,6 +121,8 @@ struct val cell_printf(const struct row *row, const char *fmt, ...) PRINTF_LIKE(
 str cell_since(const struct row *row, struct val time);
 /* A duration as kubectl shows it, in the arena. */
 str cell_duration(struct arena *a, int64_t ns);
+/* "name.group", or just the name when there is no group. */
+str cell_qualified(struct arena *a, str name, str group);
 /* v, or other when there is no text in it. */
 str cell_text_or(struct val v, str other);
 /* The texts of a list (field 0), or of one field of each of its items, with sep between them. */
@@ -135,6 +142,8 @@ struct cell_few {
 };
 
 void cell_few_add(struct cell_few *f, str item);
+/* From now on only count matters. */
+bool cell_few_is_full(const struct cell_few *f);
 /* The text; otherwise when nothing was added. */
 str cell_few_text(const struct cell_few *f, str otherwise);
 

@@ -53,8 +53,10 @@ struct pool_facts {
 	const char *status;
 	struct val completed;
 	bool has_sums;
-	int32_t total, available, allocated, unavailable, errors;
+	int32_t total, available, allocated, unavailable, errors; /* wrap around, as Go's do */
 };
+
+static void add_devices(int32_t *sum, struct val n) { *sum = (int32_t)((uint32_t)*sum + (uint32_t)val_as_int(n)); }
 
 static const void *pool_prepare(const struct row *row)
 {
@@ -73,24 +75,26 @@ static const void *pool_prepare(const struct row *row)
 	f->has_sums = val_exists(status) && !str_eq(str_of(f->status), STR("Failed"));
 	VAL_EACH(p, val_get(status, pools)) {
 		f->errors += val_has(*p, validationError);
-		f->total += (int32_t)val_int(*p, totalDevices);
-		f->available += (int32_t)val_int(*p, availableDevices);
-		f->allocated += (int32_t)val_int(*p, allocatedDevices);
-		f->unavailable += (int32_t)val_int(*p, unavailableDevices);
+		add_devices(&f->total, val_get(*p, totalDevices));
+		add_devices(&f->available, val_get(*p, availableDevices));
+		add_devices(&f->allocated, val_get(*p, allocatedDevices));
+		add_devices(&f->unavailable, val_get(*p, unavailableDevices));
 	}
 	return f;
 }
 
+static const struct pool_facts *facts(const struct row *row) { return row->facts; }
+
 static struct val pool_sum(const struct row *row, int32_t sum)
 {
-	return ((const struct pool_facts *)row->facts)->has_sums ? cell_printf(row, "%d", sum) : VAL_LIT("-");
+	return facts(row)->has_sums ? cell_printf(row, "%d", sum) : VAL_LIT("-");
 }
 
-static struct val pool_total(const struct row *row) { return pool_sum(row, ((const struct pool_facts *)row->facts)->total); }
-static struct val pool_available(const struct row *row) { return pool_sum(row, ((const struct pool_facts *)row->facts)->available); }
-static struct val pool_allocated(const struct row *row) { return pool_sum(row, ((const struct pool_facts *)row->facts)->allocated); }
-static struct val pool_unavailable(const struct row *row) { return pool_sum(row, ((const struct pool_facts *)row->facts)->unavailable); }
-static struct val pool_errors(const struct row *row) { return pool_sum(row, ((const struct pool_facts *)row->facts)->errors); }
+static struct val pool_total(const struct row *row) { return pool_sum(row, facts(row)->total); }
+static struct val pool_available(const struct row *row) { return pool_sum(row, facts(row)->available); }
+static struct val pool_allocated(const struct row *row) { return pool_sum(row, facts(row)->allocated); }
+static struct val pool_unavailable(const struct row *row) { return pool_sum(row, facts(row)->unavailable); }
+static struct val pool_errors(const struct row *row) { return pool_sum(row, facts(row)->errors); }
 
 static struct val pool_status(const struct row *row)
 {
@@ -104,7 +108,7 @@ static struct val pool_status(const struct row *row)
 static struct val pool_completed(const struct row *row)
 {
 	const struct pool_facts *f = row->facts;
-	return str_eq(str_head(str_of(f->status), 8), STR("Complete")) ? val_of_str(cell_since(row, f->completed)) : VAL_LIT("<none>");
+	return str_eq(str_of(f->status), STR("Complete")) ? val_of_str(cell_since(row, f->completed)) : VAL_LIT("<none>");
 }
 
 static const struct column resource_pool_status_request[] = {

@@ -19,7 +19,8 @@ static struct val access_modes(const struct row *row, struct val modes)
 		VAL_EACH(mode, modes)
 			has |= str_eq(val_as_str(*mode), names[i].mode);
 		if (has)
-			text = arena_printf(row->arena, STR_FMT "%s" STR_FMT, STR_ARG(text), text.n ? "," : "", STR_ARG(names[i].shown));
+			text = arena_printf(row->arena, STR_FMT "%s" STR_FMT, STR_ARG(text), text.n ? "," : "",
+					    STR_ARG(names[i].shown));
 	}
 	return val_of_str(text);
 }
@@ -170,8 +171,7 @@ static const struct column storage_version[] = {
 static struct val migrated_resource(const struct row *row)
 {
 	struct val r = val_get(row->object, spec, resource);
-	str group = val_str(r, group);
-	return cell_printf(row, STR_FMT "%s" STR_FMT, STR_ARG(val_str(r, resource)), group.n ? "." : "", STR_ARG(group));
+	return val_of_str(cell_qualified(row->arena, val_str(r, resource), val_str(r, group)));
 }
 
 static struct val migration_status(const struct row *row)

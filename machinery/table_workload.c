@@ -9,9 +9,7 @@
 
 static const struct column replica_set[] = {
 	NAME,
-	COLUMN("Desired", "integer", 0, "Replicas that should run", NUMBER(spec, replicas)),
-	COLUMN("Current", "integer", 0, "Replicas that exist", NUMBER(status, replicas)),
-	COLUMN("Ready", "integer", 0, "Replicas that are ready", NUMBER(status, readyReplicas)),
+	REPLICA_COUNTS,
 	AGE,
 	CONTAINERS(spec, template, spec, containers),
 	CONTAINER_IMAGES(spec, template, spec, containers),
@@ -75,7 +73,7 @@ static struct val revision_controller(const struct row *row)
 			group = STR_NONE;
 		if (val_str(*owner, kind).n + group.n == 0)
 			return val_of_str(val_str(*owner, name));
-		str kind = arena_printf(row->arena, STR_FMT "%s" STR_FMT, STR_ARG(val_str(*owner, kind)), group.n ? "." : "", STR_ARG(group));
+		str kind = cell_qualified(row->arena, val_str(*owner, kind), group);
 		return cell_printf(row, STR_FMT "/" STR_FMT, STR_ARG(cell_lower(row->arena, kind)), STR_ARG(val_str(*owner, name)));
 	}
 	return VAL_LIT("<none>");
@@ -206,7 +204,8 @@ static str value_metric(struct arena *a, struct val spec, struct val status)
 static str pods_metric(struct arena *a, struct val spec, struct val status)
 {
 	str is = val_exists(status) ? cell_text_or(val_get(status, current, averageValue), STR("<nil>")) : STR("<unknown>");
-	return arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(is), STR_ARG(cell_text_or(val_get(spec, target, averageValue), STR("<nil>"))));
+	str want = cell_text_or(val_get(spec, target, averageValue), STR("<nil>"));
+	return arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(is), STR_ARG(want));
 }
 
 static str metric_text(struct arena *a, struct val spec, struct val status)

@@ -1,4 +1,4 @@
-#include "machinery/patch_testing.h"
+#include "machinery/testing.h"
 
 TEST(strategic_patch_three_way)
 {
@@ -130,14 +130,13 @@ TEST(strategic_patch_three_way)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct val original = patch_test_json(&a, t[i].original, true),
-			   modified = patch_test_json(&a, t[i].modified, true);
-		struct val current = patch_test_json(&a, t[i].current, true), v = VAL_EMPTY;
+		struct val original = testing_tree(&a, t[i].original), modified = testing_tree(&a, t[i].modified);
+		struct val current = testing_tree(&a, t[i].current), v = VAL_EMPTY;
 		struct err err = ERR_INIT;
 		int r = strategic_patch_three_way(&a, original, modified, current, schema_type(str_of(t[i].type)),
 						  t[i].mode != CONFLICTS,
 						  t[i].mode == PRECONDITIONS ? PATCH_SAME_OBJECT : 0, &v, &err);
-		CHECK_STR_ROW(i, patch_test_result(&a, r, v, &err), t[i].want);
+		CHECK_STR_ROW(i, testing_result(&a, r, v, &err), t[i].want);
 	}
 }
 
@@ -173,20 +172,19 @@ TEST(merge_patch_three_way)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct val original = patch_test_json(&a, t[i].original, true),
-			   modified = patch_test_json(&a, t[i].modified, true);
-		struct val current = patch_test_json(&a, t[i].current, true), v = VAL_EMPTY;
+		struct val original = testing_tree(&a, t[i].original), modified = testing_tree(&a, t[i].modified);
+		struct val current = testing_tree(&a, t[i].current), v = VAL_EMPTY;
 		struct err err = ERR_INIT;
 		int r = merge_patch_three_way(&a, original, modified, current, t[i].preconditions, &v, &err);
-		CHECK_STR_ROW(i, patch_test_result(&a, r, v, &err), t[i].want);
+		CHECK_STR_ROW(i, testing_result(&a, r, v, &err), t[i].want);
 	}
 }
 
 TEST(last_applied)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val object = patch_test_json(
-		&a, "{'kind':'ConfigMap','apiVersion':'v1','metadata':{'name':'c'},'data':{'b':'<','a':'1'}}", false);
+	struct val object = testing_unsorted(
+		&a, "{'kind':'ConfigMap','apiVersion':'v1','metadata':{'name':'c'},'data':{'b':'<','a':'1'}}");
 	struct err err = ERR_INIT;
 	struct val v;
 	str text;
@@ -199,13 +197,13 @@ TEST(last_applied)
 	CHECK_STR(last_applied_get(v), text.p);
 
 	/* The annotation does not contain itself, other annotations stay. */
-	v = last_applied_set(&a, patch_test_json(&a, "{'metadata':{'annotations':{'z':'1','a':'2'}}}", false),
+	v = last_applied_set(&a, testing_unsorted(&a, "{'metadata':{'annotations':{'z':'1','a':'2'}}}"),
 			     STR("old"));
 	CHECK_STR(last_applied_get(v), "old");
 	CHECK_INT(last_applied_text(&a, v, &text, &err), 0);
 	CHECK_STR(text, "{\"metadata\":{\"annotations\":{\"a\":\"2\",\"z\":\"1\"}}}\n");
 	CHECK_INT(last_applied_update(&a, v, &v, &err), 0);
-	CHECK_STR(patch_test_plain(&a, v),
+	CHECK_STR(testing_text(&a, v),
 		  "{'metadata':{'annotations':{'a':'2','kubectl.kubernetes.io/last-applied-configuration':"
 		  "'{\\'metadata\\':{\\'annotations\\':{\\'a\\':\\'2\\',\\'z\\':\\'1\\'}}}\\n','z':'1'}}}");
 }

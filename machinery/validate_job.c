@@ -405,6 +405,7 @@ static void check_job_as_new(struct field_errors *e, struct val job, struct val 
 	bool prefixed = !val_exists(old) || (val_exists(val_find(labels, STR("batch.kubernetes.io/job-name"))) &&
 					     val_exists(val_find(labels, STR("batch.kubernetes.io/controller-uid"))));
 
+	check_object_meta(e, FIELD(NULL, "metadata"), val_get(job, metadata), true, name_rule_subdomain);
 	check_generated_selector(e, job, prefixed);
 	check_job_spec(e, val_get(job, spec), val_get(old, spec));
 	if (!is_indexed(val_get(job, spec)) || completions <= 0)
@@ -493,8 +494,8 @@ void check_job_update(struct field_errors *e, struct val job, struct val old)
 	struct val spec = val_get(job, spec), before = val_get(old, spec);
 
 	/* Kubernetes checks the job as if it were new, and then its spec once more with the change. */
-	check_object_meta(e, FIELD(NULL, "metadata"), val_get(job, metadata), true, name_rule_subdomain);
 	check_job_as_new(e, job, old);
+	check_object_meta_update(e, FIELD(NULL, "metadata"), val_get(job, metadata), val_get(old, metadata));
 	check_job_spec(e, spec, before);
 	check_completions_update(e, FIELD(at, "completions"), spec, before);
 	check_immutable(e, FIELD(at, "selector"), TYPE(meta_v1, LabelSelector), val_get(spec, selector), val_get(before, selector));

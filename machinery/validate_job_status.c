@@ -222,6 +222,7 @@ void check_job_status(struct field_errors *e, str subresource, struct val job, s
 	};
 	if (!str_eq(subresource, STR("status")))
 		return;
+	check_object_meta_update(e, FIELD(NULL, "metadata"), val_get(job, metadata), val_get(old, metadata));
 	c.complete_changed = flipped(&c, "Complete");
 	c.failed_changed = flipped(&c, "Failed");
 	c.finished_changed = is_finished(old) != c.finished;

@@ -66,7 +66,7 @@ static void check_resource_claims(struct pod_check *c, const struct field_path *
 		str name = val_str(*claim, name);
 
 		if (mirror) {
-			field_forbidden(c->e, FIELD(NULL, ""), "static pods do not support resource claims");
+			field_forbidden(c->e, FIELD_KEY(NULL, STR("")), "static pods do not support resource claims");
 			continue;
 		}
 		if (name.n == 0)
@@ -206,9 +206,10 @@ static void check_token_volumes(struct pod_check *c, const struct field_path *at
 
 void check_pod_whole(struct pod_check *c)
 {
-	const struct field_path *spec = FIELD(NULL, "spec");
+	const struct field_path *spec = FIELD(NULL, "spec"), *meta = FIELD(NULL, "metadata");
 
-	check_pod_annotations(c, FIELD(FIELD(NULL, "metadata"), "annotations"), val_get(c->meta, annotations));
+	check_object_meta(c->e, meta, c->meta, true, name_rule_subdomain);
+	check_pod_annotations(c, FIELD(meta, "annotations"), val_get(c->meta, annotations));
 	check_pod_spec(c, spec);
 	if (!val_has(c->spec, serviceAccountName))
 		check_token_volumes(c, FIELD(spec, "volumes"));
@@ -245,8 +246,8 @@ static void check_binding(struct field_errors *e, struct val binding)
 }
 
 const struct kind_rules rules_pod[] = {
-	{ TYPE(core_v1, Pod), name_rule_subdomain, KIND_GENERATION, default_pod, check_pod, check_pod_update, check_pod_subresource,
-	  prepare_pod, prepare_pod_update },
+	{ TYPE(core_v1, Pod), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION | KIND_STATUS_ON_CREATE, default_pod, check_pod,
+	  check_pod_update, check_pod_subresource, prepare_pod, prepare_pod_update },
 	{ TYPE(core_v1, Binding), .flags = KIND_OWN_META, .check = check_binding },
 	{ 0 },
 };

@@ -353,6 +353,7 @@ void check_pod_status(struct field_errors *e, struct val pod, struct val old)
 	struct val status = val_get(pod, status), before = val_get(old, status), spec = val_get(pod, spec);
 
 	pod_check_init(&c, e, spec, val_get(old, spec), val_get(old, metadata));
+	check_object_meta_update(e, FIELD(NULL, "metadata"), val_get(pod, metadata), val_get(old, metadata));
 	check_pod_annotations_update(&c, FIELD(FIELD(NULL, "metadata"), "annotations"), val_get(pod, metadata, annotations),
 				     val_get(old, metadata, annotations));
 	check_pod_conditions(e, FIELD(at, "conditions"), val_get(status, conditions));

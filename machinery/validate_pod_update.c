@@ -251,7 +251,7 @@ static void begin(struct pod_check *c, struct field_errors *e, struct val pod, s
 	pod_check_init(c, e, val_get(pod, spec), val_get(old, spec), val_get(old, metadata));
 	c->is_pod = true;
 	c->meta = val_get(pod, metadata);
-	check_object_meta(e, FIELD(NULL, "metadata"), c->meta, true, name_rule_subdomain);
+	check_object_meta_update(e, FIELD(NULL, "metadata"), c->meta, val_get(old, metadata));
 	check_pod_whole(c);
 }
 
@@ -286,7 +286,7 @@ static void check_ephemeral_update(struct field_errors *e, struct val pod, struc
 				     val_get(old, metadata, annotations));
 	if (val_exists(sorted_find(val_get(old, metadata, annotations), MIRROR_KEY))) {
 		e->n = errors_before;
-		field_forbidden(e, FIELD(NULL, ""), "static pods do not support ephemeral containers");
+		field_forbidden(e, FIELD_KEY(NULL, STR("")), "static pods do not support ephemeral containers");
 		return;
 	}
 	VAL_EACH(container, val_get(c.spec, ephemeralContainers))
@@ -455,7 +455,7 @@ static void check_resize(struct field_errors *e, struct val pod, struct val old)
 	begin(&c, e, pod, old);
 	if (mirror || str_eq(val_str(before, os, name), STR("windows"))) {
 		e->n = errors_before;
-		field_forbidden(e, FIELD(NULL, ""), mirror ? "static pods cannot be resized" : "windows pods cannot be resized");
+		field_forbidden(e, FIELD_KEY(NULL, STR("")), mirror ? "static pods cannot be resized" : "windows pods cannot be resized");
 		return;
 	}
 	str class = val_has(old, status, qosClass) ? val_str(old, status, qosClass) : pod_qos_class(before);

@@ -109,12 +109,15 @@ static inline bool set_has(const struct map *set, str text) { return map_get(set
  * object, or of the objects in the list or map; NULL: of scalars.
  */
 bool val_semantic_equal(const struct type *type, struct val a, struct val b);
+/* The same for the values of a field, whose schema tells what an absent one is equal to. */
+bool field_semantic_equal(const struct field *f, struct val a, struct val b);
 /*
- * Kubernetes shows objects in errors as Go's JSON of its internal types: {"Type":"Foo","RollingUpdate":null}. For an object of that type
- * (or a list of them) this is that text, to be given as the value of an error: internal_form.c, where types are listed. v itself for
- * those that are not.
+ * Kubernetes shows objects in errors as Go's JSON of its internal types: {"Type":"Foo","RollingUpdate":null}. This makes a free tree that
+ * encodes to that text from an object of the type (or a list of them), to be given as the value of an error: internal_form.c.
  */
 struct val internal_form(struct arena *a, const struct type *type, struct val v);
+/* The same as clients see it, with the fields that are written even when they are empty: what declarative rules show. */
+struct val published_form(struct arena *a, const struct type *type, struct val v);
 
 /* An integer from 1 to 65535, or a port name. */
 void check_port_or_name(struct field_errors *e, const struct field_path *at, struct val port);

@@ -157,10 +157,11 @@ void check_stateful_set_status(struct field_errors *e, str subresource, struct v
 	for (size_t i = 1; i < 5; i++) {
 		struct val v = val_member(status, counters[i]);
 		if (val_as_int(v) > val_int(status, replicas))
-			field_invalid(e, FIELD_STR(at, atom_str(counters[i])), v, "cannot be greater than status.replicas");
+			field_invalid(e, FIELD_STR(at, atom_str(counters[i])), val_of_int(val_as_int(v)), "cannot be greater than status.replicas");
 	}
 	if (val_int(status, availableReplicas) > val_int(status, readyReplicas))
-		field_invalid(e, FIELD(at, "availableReplicas"), val_get(status, availableReplicas), "cannot be greater than status.readyReplicas");
+		field_invalid(e, FIELD(at, "availableReplicas"), val_of_int(val_int(status, availableReplicas)),
+			      "cannot be greater than status.readyReplicas");
 	if (val_exists(before) && (!val_exists(count) || val_as_int(count) < val_as_int(before)))
 		field_invalid(e, FIELD(at, "collisionCount"), val_of_int(val_as_int(count)), "cannot be decremented");
 }

@@ -78,10 +78,10 @@ static void check_below_replicas(struct field_errors *e, const struct field_path
 	for (size_t i = 0; i < n; i++) {
 		struct val v = val_member(status, names[i]);
 		if (val_as_int(v) > val_int(status, replicas))
-			field_invalid(e, FIELD_STR(at, atom_str(names[i])), v, "cannot be greater than status.replicas");
+			field_invalid(e, FIELD_STR(at, atom_str(names[i])), val_of_int(val_as_int(v)), "cannot be greater than status.replicas");
 	}
 	if (val_int(status, availableReplicas) > val_int(status, readyReplicas))
-		field_invalid(e, FIELD(at, "availableReplicas"), val_get(status, availableReplicas), "cannot be greater than readyReplicas");
+		field_invalid(e, FIELD(at, "availableReplicas"), val_of_int(val_int(status, availableReplicas)), "cannot be greater than readyReplicas");
 }
 
 static void check_collisions(struct field_errors *e, struct val status, struct val old)
@@ -418,7 +418,7 @@ const struct kind_rules rules_workloads[] = {
 	{ TYPE(apps_v1, StatefulSet), name_rule_label, KIND_GENERATION, .defaults = default_stateful_set, .check = check_stateful_set,
 	  .check_update = check_stateful_set_update, .check_subresource = check_stateful_set_status },
 	{ TYPE(apps_v1, ControllerRevision), name_rule_subdomain, .check = check_revision, .check_update = check_revision_update },
-	{ TYPE(batch_v1, Job), name_rule_subdomain, KIND_GENERATION, .defaults = default_job, .check = check_job, .check_update = check_job_update,
+	{ TYPE(batch_v1, Job), NULL, KIND_OWN_META | KIND_GENERATION, .defaults = default_job, .check = check_job, .check_update = check_job_update,
 	  .check_subresource = check_job_status, .prepare = prepare_job },
 	{ TYPE(batch_v1, CronJob), name_rule_subdomain, KIND_GENERATION, .defaults = default_cron_job, .check = check_cron_job,
 	  .check_update = check_cron_job_update },
