@@ -13,24 +13,28 @@ BUILD ?= build$(if $(filter none,$(SANITIZE)),,-$(subst $(comma),-,$(SANITIZE)))
 FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 
-all: $(BUILD)/build.ninja
+OPTIONS := $(if $(filter none,$(SANITIZE)),,-Db_sanitize=$(SANITIZE) -Db_lundef=false -Doptimization=1)
+
+all: $(BUILD)/ready
 	ninja -C $(BUILD)
 
-$(BUILD)/build.ninja:
+# Once per build directory, and again when tools/deps asks for another package. Changes of meson.build are Ninja's affair.
+$(BUILD)/ready: tools/deps
 	tools/deps
-	meson setup $(BUILD) --prefix=$(PREFIX) -Db_sanitize=$(SANITIZE) -Db_lundef=$(if $(filter none,$(SANITIZE)),true,false)
+	test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(OPTIONS)
+	touch $@
 
 demo: all
 	examples/tour $(BUILD)/c8s
 
-test: $(BUILD)/build.ninja
+test: $(BUILD)/ready
 	tests/run $(BUILD)
 
 test-all:
 	tools/deps
 	tests/run --all
 
-bench: $(BUILD)/build.ninja
+bench: $(BUILD)/ready
 	ninja -C $(BUILD) && meson test -C $(BUILD) --benchmark --verbose
 
 fuzz:
@@ -38,6 +42,7 @@ fuzz:
 	tests/run --fuzz $(FUZZ_SECONDS)
 
 install: all
+	meson configure $(BUILD) -Dprefix=$(PREFIX)
 	meson install -C $(BUILD)
 
 deps:

@@ -3,6 +3,7 @@
  * its first bytes, so that a corpus of good inputs covers the bad ones too.
  */
 #include <dirent.h>
+#include <limits.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -13,7 +14,7 @@ enum { INPUT_MAX = 1 << 20, CUTS_MAX = 2000 };
 static bool read_file(const char *path, struct buf *b)
 {
 	FILE *f = fopen(path, "rb");
-	char chunk[4096];
+	char chunk[1024];
 	size_t n;
 
 	if (!f)
@@ -45,12 +46,11 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	while ((entry = readdir(dir))) {
-		char path[4096];
-		CLEANUP(buf_done) struct buf input = BUF_INIT(INPUT_MAX);
+		CLEANUP(buf_done) struct buf path = BUF_INIT(PATH_MAX), input = BUF_INIT(INPUT_MAX);
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", argv[1], entry->d_name);
-		bool ok = read_file(path, &input);
+		buf_addf(&path, "%s/%s", argv[1], entry->d_name);
+		bool ok = !path.overflow && read_file(path.p, &input);
 		for (size_t cut = 0; ok && cut < MIN(input.n, (size_t)CUTS_MAX); cut++)
 			run_prefix(str_head(buf_str(&input), cut));
 		if (ok)

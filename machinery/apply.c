@@ -1,13 +1,13 @@
 /*
- * The two operations. Kubernetes has them as a chain of wrappers around structured-merge-diff's Updater; here they are one after the
- * other, in the same order.
+ * The two operations. Kubernetes has them as a chain of wrappers around structured-merge-diff's Updater; here they
+ * are one after the other, in the same order.
  *
- * An update compares the new object with the live one: what changed belongs to the updater, and to nobody else any more.
- * An apply merges, prunes what the manager gave up, and compares the result with the live object: what changed and belongs to others is
- * a conflict, or is taken from them by force.
+ * An update compares the new object with the live one: what changed belongs to the updater, and to nobody else any
+ * more. An apply merges, prunes what the manager gave up, and compares the result with the live object: what changed
+ * and belongs to others is a conflict, or is taken from them by force.
  *
- * Sets of paths only make sense in the version that they were written in. So for every manager the objects are first brought into that
- * manager's version; struct versions keeps what was converted.
+ * Sets of paths only make sense in the version that they were written in. So for every manager the objects are first
+ * brought into that manager's version; struct versions keeps what was converted.
  */
 #include "codec/atoms.h"
 #include "machinery/apply_priv.h"
@@ -35,7 +35,8 @@ struct field_set apply_filter(struct apply *op, str api_version, struct field_se
 		if (!str_eq(reset->api_version, api_version))
 			continue;
 		return reset->only ? field_set_matching(op->arena, s, reset->only)
-				   : field_set_recursive_difference(op->arena, s, field_set_of(op->arena, reset->fields));
+				   : field_set_recursive_difference(op->arena, s,
+								    field_set_of(op->arena, reset->fields));
 	}
 	return s;
 }
@@ -45,8 +46,10 @@ str apply_object_text(struct arena *a, struct val object)
 {
 	str version = val_str(object, apiVersion), head, tail;
 	bool grouped = str_cut(version, '/', &head, &tail);
-	return arena_printf(a, STR_FMT "/" STR_FMT "; %s" STR_FMT ", Kind=" STR_FMT, STR_ARG(val_str(object, metadata, namespace)),
-			    STR_ARG(val_str(object, metadata, name)), grouped ? "" : "/", STR_ARG(version), STR_ARG(val_str(object, kind)));
+	return arena_printf(a, STR_FMT "/" STR_FMT "; %s" STR_FMT ", Kind=" STR_FMT,
+			    STR_ARG(val_str(object, metadata, namespace)),
+			    STR_ARG(val_str(object, metadata, name)), grouped ? "" : "/", STR_ARG(version),
+				    STR_ARG(val_str(object, kind)));
 }
 
 /* ---- versions ---- */
@@ -67,10 +70,12 @@ int apply_convert(struct apply *op, const struct versioned *from, str api_versio
 	}
 	struct versioned to = { .type = from->type, .v = from->v, .api_version = api_version };
 	if (req->converter) {
-		int r = req->converter->convert(req->converter, op->arena, from->v, api_version, &to.v, &to.type, op->err);
+		int r = req->converter->convert(req->converter, op->arena, from->v, api_version, &to.v, &to.type,
+						op->err);
 		if (r < 0)
 			return r == -ERR_NOT_FOUND ? 0 : r;
-	} else if (req->type ? !schema_kind(api_version, req->kind) : !str_eq(group_of(api_version), group_of(req->api_version))) {
+	} else if (req->type ? !schema_kind(api_version, req->kind)
+		   : !str_eq(group_of(api_version), group_of(req->api_version))) {
 		return 0;
 	}
 	*ret = to;
@@ -87,7 +92,8 @@ struct versions {
 	uint32_t n;
 };
 
-static int compare_at(struct apply *op, struct versions *versions, const struct versioned *from, const struct versioned *to, str api_version,
+static int compare_at(struct apply *op, struct versions *versions, const struct versioned *from,
+		      const struct versioned *to, str api_version,
 		      const struct comparison_at **ret)
 {
 	for (uint32_t i = 0; i < versions->n; i++)
@@ -181,12 +187,14 @@ struct field_set apply_without_system(struct arena *a, struct field_set s)
 {
 #define NAMED(name) { .at = { .kind = PATH_FIELD, .field = A_##name }, .member = true }
 	static const struct field_node metadata[] = {
-		NAMED(creationTimestamp), NAMED(generation), NAMED(managedFields), NAMED(name), NAMED(namespace), NAMED(resourceVersion),
+		NAMED(creationTimestamp), NAMED(generation), NAMED(managedFields), NAMED(name), NAMED(namespace),
+			NAMED(resourceVersion),
 		NAMED(selfLink), NAMED(uid),
 	};
 	static const struct field_node root[] = {
 		NAMED(apiVersion), NAMED(kind),
-		{ .at = { .kind = PATH_FIELD, .field = A_metadata }, .member = true, .children = metadata, .n = ARRAY_LEN(metadata) },
+		{ .at = { .kind = PATH_FIELD, .field = A_metadata }, .member = true, .children = metadata,
+		  .n = ARRAY_LEN(metadata) },
 	};
 #undef NAMED
 	return field_set_difference(a, s, (struct field_set){ root, ARRAY_LEN(root) });
@@ -205,10 +213,12 @@ int apply_book_update(struct apply *op, const struct versioned *from, const stru
 		r = apply_take_changes(op, from, to, STR_NONE, false, &changes, &taken);
 	if (r < 0)
 		return r;
-	struct field_set set = apply_filter(op, req->api_version, field_set_union(op->arena, changes.modified, changes.added));
+	struct field_set set = apply_filter(op, req->api_version,
+					    field_set_union(op->arena, changes.modified, changes.added));
 	set = apply_without_system(op->arena, set);
 	if (!field_set_empty(set)) {
-		struct manager entry = { .name = manager, .api_version = req->api_version, .subresource = req->subresource,
+		struct manager entry = { .name = manager, .api_version = req->api_version,
+					 .subresource = req->subresource,
 					 .timed = true, .time = req->now };
 		entry.id = manager_id(op->arena, manager, false, req->api_version, req->subresource);
 		const struct manager *before = managed_find(&op->managed, entry.id);
@@ -219,7 +229,10 @@ int apply_book_update(struct apply *op, const struct versioned *from, const stru
 	return 0;
 }
 
-/* The managers to start from: those that the client sent, or else those of the live object. What cannot be read counts as none. */
+/*
+ * The managers to start from: those that the client sent, or else those of the live object. What cannot be read
+ * counts as none.
+ */
 static void managed_of_update(struct apply *op, struct val live, struct val new_object)
 {
 	struct val sent = val_get(new_object, metadata, managedFields);
@@ -255,7 +268,8 @@ struct val apply_with_managed(struct apply *op, struct val object)
 	return val_with(op->arena, object, val_end_object(&b), metadata);
 }
 
-int apply_update(struct arena *a, const struct apply_request *req, struct val live, struct val new_object, struct val *ret,
+int apply_update(struct arena *a, const struct apply_request *req, struct val live, struct val new_object,
+		 struct val *ret,
 		 struct err *err)
 {
 	struct apply op = { .arena = a, .req = req, .err = err };
@@ -268,16 +282,20 @@ int apply_update(struct arena *a, const struct apply_request *req, struct val li
 		*ret = val_without(a, new_object, metadata, managedFields);
 		return 0;
 	}
-	if ((r = apply_document(&op, val_exists(live) ? live : apply_empty_object(a, req), &from)) < 0 || (r = apply_document(&op, new_object, &to)) < 0)
+	if ((r = apply_document(&op, val_exists(live) ? live : apply_empty_object(a, req), &from)) < 0 ||
+	    (r = apply_document(&op, new_object, &to)) < 0)
 		return r;
 	if (!req->type) { /* typed trees fit their type */
 		if ((r = apply_validate(a, to.type, to.v, true, err)) < 0)
-			return err_wrap(err, r, "failed to convert new object (" STR_FMT ") to smd typed", STR_ARG(apply_object_text(a, new_object)));
+			return err_wrap(err, r, "failed to convert new object (" STR_FMT ") to smd typed",
+					STR_ARG(apply_object_text(a, new_object)));
 		if ((r = apply_validate(a, from.type, from.v, true, err)) < 0)
-			return err_wrap(err, r, "failed to convert live object (" STR_FMT ") to smd typed", STR_ARG(apply_object_text(a, live)));
+			return err_wrap(err, r, "failed to convert live object (" STR_FMT ") to smd typed",
+					STR_ARG(apply_object_text(a, live)));
 	}
 	if ((r = apply_book_update(&op, &from, &to, apply_request_manager(req))) < 0)
-		return err_wrap(err, r, "failed to update ManagedFields (" STR_FMT ")", STR_ARG(apply_object_text(a, new_object)));
+		return err_wrap(err, r, "failed to update ManagedFields (" STR_FMT ")",
+				STR_ARG(apply_object_text(a, new_object)));
 	*ret = apply_with_managed(&op, new_object);
 	return 0;
 }

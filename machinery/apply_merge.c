@@ -23,7 +23,8 @@ struct change {
 	struct field_set below[SIDES];
 };
 
-static void compare(struct compare *c, struct apply_type t, struct val from, struct val to, const struct step *at, struct change *ret);
+static void compare(struct compare *c, struct apply_type t, struct val from, struct val to, const struct step *at,
+		    struct change *ret);
 
 struct level {
 	uint32_t begin[SIDES];
@@ -66,7 +67,8 @@ static bool compare_leaf(struct val from, struct val to, struct change *ret)
 	return true;
 }
 
-static void compare_member(struct compare *c, struct apply_type t, atom key, struct val from, struct val to, const struct step *at)
+static void compare_member(struct compare *c, struct apply_type t, atom key, struct val from, struct val to,
+			   const struct step *at)
 {
 	struct apply_type member = { 0 };
 	struct change change = { 0 };
@@ -78,7 +80,8 @@ static void compare_member(struct compare *c, struct apply_type t, atom key, str
 /* Larger objects are sorted first: looking up every member in turn would take quadratic time. */
 enum { FEW_MEMBERS = 32 };
 
-static void compare_maps(struct compare *c, struct apply_type t, struct val from, struct val to, const struct step *at, struct change *ret)
+static void compare_maps(struct compare *c, struct apply_type t, struct val from, struct val to,
+			 const struct step *at, struct change *ret)
 {
 	struct level l = level_begin(c);
 
@@ -96,7 +99,8 @@ static void compare_maps(struct compare *c, struct apply_type t, struct val from
 	level_end(c, &l, ret);
 }
 
-static bool compare_map(struct compare *c, struct apply_type t, const struct apply_shape *s, struct val from, struct val to,
+static bool compare_map(struct compare *c, struct apply_type t, const struct apply_shape *s, struct val from,
+			struct val to,
 			const struct step *at, struct change *ret)
 {
 	struct val x = as_map(from), y = as_map(to);
@@ -107,7 +111,8 @@ static bool compare_map(struct compare *c, struct apply_type t, const struct app
 }
 
 /* Items with the same element: x and y of them, the first ones given. */
-static void compare_item(struct compare *c, struct apply_type item, struct typed_item *const *x, uint32_t n_x, struct typed_item *const *y,
+static void compare_item(struct compare *c, struct apply_type item, struct typed_item *const *x, uint32_t n_x,
+			 struct typed_item *const *y,
 			 uint32_t n_y, const struct step *at)
 {
 	struct path_element element = (n_x ? x : y)[0]->at;
@@ -141,7 +146,8 @@ static uint32_t run_length(const struct typed_items *items, uint32_t i)
 	return n;
 }
 
-static bool compare_list(struct compare *c, struct apply_type t, const struct apply_shape *s, struct val from, struct val to,
+static bool compare_list(struct compare *c, struct apply_type t, const struct apply_shape *s, struct val from,
+			 struct val to,
 			 const struct step *at, struct change *ret)
 {
 	struct val lists[2] = { as_list(from), as_list(to) };
@@ -166,7 +172,8 @@ static bool compare_list(struct compare *c, struct apply_type t, const struct ap
 }
 
 /* Returns true when the place was treated as a leaf. */
-static bool compare_as(struct compare *c, enum typed_shape as, struct apply_type t, const struct apply_shape *s, struct val from,
+static bool compare_as(struct compare *c, enum typed_shape as, struct apply_type t, const struct apply_shape *s,
+		       struct val from,
 		       struct val to, const struct step *at, struct change *ret)
 {
 	switch (as) {
@@ -178,7 +185,8 @@ static bool compare_as(struct compare *c, enum typed_shape as, struct apply_type
 	return false;
 }
 
-static void compare(struct compare *c, struct apply_type t, struct val from, struct val to, const struct step *at, struct change *ret)
+static void compare(struct compare *c, struct apply_type t, struct val from, struct val to, const struct step *at,
+		    struct change *ret)
 {
 	if (same_pointer(from, to) || typed_too_deep(&c->walk, at))
 		return;
@@ -193,7 +201,8 @@ static void compare(struct compare *c, struct apply_type t, struct val from, str
 	ret->self[REMOVED] |= !val_exists(to);
 }
 
-int apply_compare(struct arena *a, struct apply_type t, struct val from, struct val to, struct apply_comparison *ret, struct err *err)
+int apply_compare(struct arena *a, struct apply_type t, struct val from, struct val to, struct apply_comparison *ret,
+		  struct err *err)
 {
 	struct compare c = { .walk = { .arena = a }, .sets = { { .arena = a }, { .arena = a }, { .arena = a } } };
 	struct change change = { 0 };
@@ -209,9 +218,11 @@ int apply_compare(struct arena *a, struct apply_type t, struct val from, struct 
 
 /* ---- merging ---- */
 
-static struct val merge(struct typed_walk *w, struct apply_type t, struct val base, struct val over, const struct step *at);
+static struct val merge(struct typed_walk *w, struct apply_type t, struct val base, struct val over,
+			const struct step *at);
 
-static struct val merge_maps(struct typed_walk *w, struct apply_type t, struct val base, struct val over, const struct step *at)
+static struct val merge_maps(struct typed_walk *w, struct apply_type t, struct val base, struct val over,
+			     const struct step *at)
 {
 	struct val_builder b = val_builder(w->arena);
 	struct pairs ps = patch_pairs_join(w->arena, base, over);
@@ -226,8 +237,8 @@ static struct val merge_maps(struct typed_walk *w, struct apply_type t, struct v
 }
 
 /*
- * How two lists of items become one: items of over come in its order, and items that only base has stay between the neighbours that
- * they had. An item of both is merged where over has it.
+ * How two lists of items become one: items of over come in its order, and items that only base has stay between the
+ * neighbours that they had. An item of both is merged where over has it.
  */
 struct list_merge {
 	struct typed_walk *walk;
@@ -237,7 +248,8 @@ struct list_merge {
 	const struct typed_item **base_of; /* per item of over: the one of base, or NULL */
 	uint32_t *over_of;                /* per item of base: index in over, or NOT_THERE */
 	bool *merged;                     /* per item of over */
-	uint32_t next_shared;             /* the first item of over that is in base too and not yet merged in its turn */
+	/* the first item of over that is in base too and not yet merged in its turn */
+	uint32_t next_shared;
 	struct val_builder out;
 };
 
@@ -290,7 +302,8 @@ static void merge_in_order(struct list_merge *m)
 				j++;
 				continue;
 			}
-			if (m->over_of[i] != NOT_THERE && m->next_shared < m->over.n && m->next_shared != m->over_of[i]) {
+			if (m->over_of[i] != NOT_THERE && m->next_shared < m->over.n &&
+			    m->next_shared != m->over_of[i]) {
 				i++; /* shared, but its turn comes later */
 				continue;
 			}
@@ -312,7 +325,8 @@ static void merge_in_order(struct list_merge *m)
 	}
 }
 
-static struct val merge_lists(struct typed_walk *w, struct apply_type t, const struct apply_shape *s, struct val base, struct val over,
+static struct val merge_lists(struct typed_walk *w, struct apply_type t, const struct apply_shape *s, struct val base,
+			      struct val over,
 			      const struct step *at)
 {
 	struct list_merge m = { .walk = w, .item = t.schema->item(t), .at = at, .out = val_builder(w->arena) };
@@ -334,7 +348,8 @@ static struct val merge_lists(struct typed_walk *w, struct apply_type t, const s
 	return m.out.n ? val_end_list(&m.out) : VAL_EMPTY;
 }
 
-static struct val merge(struct typed_walk *w, struct apply_type t, struct val base, struct val over, const struct step *at)
+static struct val merge(struct typed_walk *w, struct apply_type t, struct val base, struct val over,
+			const struct step *at)
 {
 	if (typed_too_deep(w, at) || !val_exists(over))
 		return base;
@@ -357,7 +372,8 @@ static struct val merge(struct typed_walk *w, struct apply_type t, struct val ba
 	return over;
 }
 
-int apply_merge(struct arena *a, struct apply_type t, struct val base, struct val over, struct val *ret, struct err *err)
+int apply_merge(struct arena *a, struct apply_type t, struct val base, struct val over, struct val *ret,
+		struct err *err)
 {
 	struct typed_walk w = { .arena = a };
 	struct val merged = merge(&w, t, base, over, NULL);

@@ -31,7 +31,8 @@ static int add_back_owned(struct apply *op, str api_version, struct versioned *m
 	*merged = m;
 	if ((r = apply_convert(op, pruned, api_version, &p)) <= 0)
 		return r;
-	if ((r = apply_fields(a, m.type, m.v, &all, op->err)) < 0 || (r = apply_fields(a, p.type, p.v, &left, op->err)) < 0)
+	if ((r = apply_fields(a, m.type, m.v, &all, op->err)) < 0 ||
+	    (r = apply_fields(a, p.type, p.v, &left, op->err)) < 0)
 		return r;
 	all = apply_name_fields(a, m.type, all);
 	left = field_set_union(a, apply_name_fields(a, m.type, left), apply_name_fields(a, m.type, owned));
@@ -44,7 +45,8 @@ static int add_back_all_owned(struct apply *op, const struct versioned *merged, 
 {
 	struct versioned m = *merged;
 	str first = pruned->api_version;
-	int r = add_back_owned(op, first, &m, pruned); /* before any conversion, which may need fields that were pruned */
+	/* before any conversion, which may need fields that were pruned */
+	int r = add_back_owned(op, first, &m, pruned);
 
 	for (uint32_t i = 0; r >= 0 && i < op->managed.n; i++) {
 		str version = op->managed.v[i].api_version;
@@ -58,7 +60,8 @@ static int add_back_all_owned(struct apply *op, const struct versioned *merged, 
 }
 
 /* Of what is missing in pruned only that may be missing which the manager owned. */
-static int add_back_dangling(struct apply *op, const struct versioned *merged, const struct manager *last, struct versioned *pruned)
+static int add_back_dangling(struct apply *op, const struct versioned *merged, const struct manager *last,
+			     struct versioned *pruned)
 {
 	struct arena *a = op->arena;
 	struct field_set all, left;
@@ -69,9 +72,11 @@ static int add_back_dangling(struct apply *op, const struct versioned *merged, c
 		*pruned = *merged;
 	if (r <= 0)
 		return r;
-	if ((r = apply_fields(a, p.type, p.v, &left, op->err)) < 0 || (r = apply_fields(a, merged->type, merged->v, &all, op->err)) < 0)
+	if ((r = apply_fields(a, p.type, p.v, &left, op->err)) < 0 ||
+	    (r = apply_fields(a, merged->type, merged->v, &all, op->err)) < 0)
 		return r;
-	struct field_set gone = field_set_difference(a, apply_name_fields(a, merged->type, all), apply_name_fields(a, merged->type, left));
+	struct field_set gone = field_set_difference(a, apply_name_fields(a, merged->type, all),
+						     apply_name_fields(a, merged->type, left));
 	gone = field_set_intersection(a, gone, apply_name_fields(a, merged->type, last->set));
 	*pruned = *merged;
 	pruned->v = apply_remove(a, merged->type, merged->v, gone);
@@ -90,7 +95,8 @@ static int prune(struct apply *op, const struct manager *last, struct versioned 
 		return r;
 	pruned = merged;
 	pruned.v = apply_remove(op->arena, merged.type, merged.v, apply_name_fields(op->arena, merged.type, last->set));
-	if ((r = add_back_all_owned(op, &merged, &pruned)) < 0 || (r = add_back_dangling(op, &merged, last, &pruned)) < 0)
+	if ((r = add_back_all_owned(op, &merged, &pruned)) < 0 ||
+	    (r = add_back_dangling(op, &merged, last, &pruned)) < 0)
 		return r;
 	if ((r = apply_convert(op, &pruned, op->req->api_version, object)) == 0)
 		return err_set(op->err, ERR_INTERNAL, "no such version: " STR_FMT, STR_ARG(op->req->api_version));
@@ -150,7 +156,8 @@ static void list_conflict(const struct path_element *path, size_t n, void *arg)
 }
 
 /* All conflicts but the allowed ones; managers stand in the order of their ids. */
-static void list_conflicts(struct arena *a, const struct outcome *out, struct field_set allowed, struct apply_conflicts *ret)
+static void list_conflicts(struct arena *a, const struct outcome *out, struct field_set allowed,
+			   struct apply_conflicts *ret)
 {
 	struct listing l = { .arena = a, .allowed = allowed, .lines = BUF_INIT(SIZE_MAX) };
 	size_t n = 0;
@@ -167,10 +174,12 @@ static void list_conflicts(struct arena *a, const struct outcome *out, struct fi
 	}
 	*ret = (struct apply_conflicts){ .v = l.v, .n = l.n };
 	if (l.n == 1)
-		ret->message = arena_printf(a, "Apply failed with 1 conflict: " STR_FMT ": " STR_FMT, STR_ARG(l.v[0].message),
+		ret->message = arena_printf(a, "Apply failed with 1 conflict: " STR_FMT ": " STR_FMT,
+					    STR_ARG(l.v[0].message),
 					    STR_ARG(l.v[0].field));
 	else
-		ret->message = arena_printf(a, "Apply failed with %zu conflicts: " STR_FMT, l.n, STR_ARG(buf_str(&l.lines)));
+		ret->message = arena_printf(a, "Apply failed with %zu conflicts: " STR_FMT, l.n,
+					    STR_ARG(buf_str(&l.lines)));
 	buf_done(&l.lines);
 }
 
@@ -180,11 +189,12 @@ static void list_conflicts(struct arena *a, const struct outcome *out, struct fi
 
 enum { ANNOTATIONS_MAX = 256 * 1024 };
 
-static str last_applied_of(struct val object) { return val_as_str(val_find(val_get(object, metadata, annotations), STR(LAST_APPLIED))); }
+static str last_applied_of(struct val object) { return val_as_str(val_find(val_get(object, metadata, annotations),
+									   STR(LAST_APPLIED))); }
 
 /*
- * What kubectl applied on the client's side and nobody changed since: server-side apply by kubectl may take that over. Anything that is
- * wrong with the annotation allows nothing.
+ * What kubectl applied on the client's side and nobody changed since: server-side apply by kubectl may take that
+ * over. Anything that is wrong with the annotation allows nothing.
  */
 static struct field_set allowed_by_last_applied(struct apply *op, const struct versioned *live)
 {
@@ -218,7 +228,8 @@ static int update_last_applied(struct apply *op, struct val patch, struct val *o
 	atom key = atom_make(a, STR(LAST_APPLIED));
 	struct val bare = patch;
 	if (val_get(patch, metadata, annotations).type == VAL_OBJECT)
-		bare = val_with(a, patch, val_put(a, val_get(patch, metadata, annotations), key, VAL_EMPTY), metadata, annotations);
+		bare = val_with(a, patch, val_put(a, val_get(patch, metadata, annotations), key, VAL_EMPTY), metadata,
+				annotations);
 	CLEANUP(buf_done) struct buf b = BUF_INIT(SIZE_MAX);
 	int r = json_encode(&b, bare, &(struct json_encode_options){ 0 }, op->err);
 	if (r < 0)
@@ -246,7 +257,8 @@ static int check_patch(struct apply *op, struct val patch)
 			version = kind = STR_NONE;
 			grouped = false;
 		}
-		return err_set(op->err, ERR_BAD_REQUEST, "invalid object type: %s" STR_FMT ", Kind=" STR_FMT, grouped ? "" : "/", STR_ARG(version),
+		return err_set(op->err, ERR_BAD_REQUEST, "invalid object type: %s" STR_FMT ", Kind=" STR_FMT, grouped
+			       ? "" : "/", STR_ARG(version),
 			       STR_ARG(kind));
 	}
 	if (val_get(patch, metadata, managedFields).type == VAL_LIST)
@@ -291,7 +303,8 @@ static struct managed managed_copy(struct arena *a, const struct managed *m)
 	return copy;
 }
 
-static int try_to_apply(const struct apply *start, const struct versioned *live, const struct versioned *patch, bool force,
+static int try_to_apply(const struct apply *start, const struct versioned *live, const struct versioned *patch,
+			bool force,
 			struct outcome *ret)
 {
 	struct arena *a = start->arena;
@@ -349,13 +362,15 @@ static int begin_tracking(struct apply *op, struct val object, const struct vers
 	int r = apply_validate(op->arena, live->type, live->v, true, op->err);
 
 	if (r < 0)
-		err_wrap(op->err, r, "failed to convert new object (" STR_FMT ") to smd typed", STR_ARG(apply_object_text(op->arena, object)));
+		err_wrap(op->err, r, "failed to convert new object (" STR_FMT ") to smd typed",
+			 STR_ARG(apply_object_text(op->arena, object)));
 	else if ((r = apply_document(op, apply_empty_object(op->arena, op->req), &empty)) == 0)
 		r = apply_book_update(op, &empty, live, STR("before-first-apply"));
 	return r < 0 ? err_wrap(op->err, r, "failed to create manager for existing fields") : 0;
 }
 
-static int prepare(struct apply *op, struct val object, struct val patch, struct versioned *ret_live, struct versioned *ret_patch)
+static int prepare(struct apply *op, struct val object, struct val patch, struct versioned *ret_live,
+		   struct versioned *ret_patch)
 {
 	struct arena *a = op->arena;
 	bool create = !val_exists(object);
@@ -369,13 +384,16 @@ static int prepare(struct apply *op, struct val object, struct val patch, struct
 		return r;
 	*ret_patch = (struct versioned){ patch, ret_live->type, op->req->api_version };
 	if ((r = apply_validate(a, ret_patch->type, patch, false, op->err)) < 0)
-		return err_wrap(op->err, r, "failed to create typed patch object (" STR_FMT ")", STR_ARG(apply_object_text(a, patch)));
+		return err_wrap(op->err, r, "failed to create typed patch object (" STR_FMT ")",
+				STR_ARG(apply_object_text(a, patch)));
 	if ((r = apply_validate(a, ret_live->type, ret_live->v, true, op->err)) < 0)
-		return err_wrap(op->err, r, "failed to create typed live object (" STR_FMT ")", STR_ARG(apply_object_text(a, object)));
+		return err_wrap(op->err, r, "failed to create typed live object (" STR_FMT ")",
+				STR_ARG(apply_object_text(a, object)));
 	return 0;
 }
 
-int apply_patch(struct arena *a, const struct apply_request *req, struct val live, struct val patch, bool force, struct val *ret,
+int apply_patch(struct arena *a, const struct apply_request *req, struct val live, struct val patch, bool force,
+		struct val *ret,
 		struct apply_conflicts *ret_conflicts, struct err *err)
 {
 	struct apply op = { .arena = a, .req = req, .err = err };
@@ -384,7 +402,8 @@ int apply_patch(struct arena *a, const struct apply_request *req, struct val liv
 	struct val object = live;
 	int r;
 
-	if ((r = prepare(&op, live, patch, &from, &over)) < 0 || (r = apply_or_conflict(&op, &from, &over, force, &out, ret_conflicts)) < 0)
+	if ((r = prepare(&op, live, patch, &from, &over)) < 0 ||
+	    (r = apply_or_conflict(&op, &from, &over, force, &out, ret_conflicts)) < 0)
 		return r;
 	op.managed = out.managed;
 	bool changed = !val_equal(from.v, out.object.v);

@@ -117,8 +117,8 @@ static void table_shape(struct apply_type t, struct apply_shape *ret)
 }
 
 /*
- * A single value of the field's kind. What has several JSON forms is typeless in OpenAPI, and so is JSON in the package of those structs
- * that have.
+ * A single value of the field's kind. What has several JSON forms is typeless in OpenAPI, and so is JSON in the
+ * package of those structs that have.
  */
 static struct apply_type table_one(const struct field *f, const struct type *owner, enum table_form scalar_form)
 {
@@ -128,9 +128,11 @@ static struct apply_type table_one(const struct field *f, const struct type *own
 			return apply_type_deduced();
 		if (scalar_form == ELEMENT)
 			return table_type(f->type, STRUCT);
-		return table_type(f->type, f->flags & FIELD_ATOMIC ? STRUCT_ATOMIC : f->flags & FIELD_GRANULAR ? STRUCT_GRANULAR : STRUCT);
+		return table_type(f->type, f->flags & FIELD_ATOMIC ? STRUCT_ATOMIC : f->flags & FIELD_GRANULAR
+				  ? STRUCT_GRANULAR : STRUCT);
 	case KIND_JSON:
-		return owner && str_starts(owner->package, STR("apiextensions/")) ? apply_type_deduced() : apply_type_atomic();
+		return owner && str_starts(owner->package, STR("apiextensions/")) ? apply_type_deduced()
+			: apply_type_atomic();
 	case KIND_INT_OR_STRING:
 	case KIND_FIELDS:
 		return apply_type_deduced();
@@ -156,7 +158,8 @@ static int table_member(struct apply_type t, atom name, struct apply_type *ret)
 static struct apply_type table_item(struct apply_type t)
 {
 	const struct field *f = t.node;
-	return f->kind == KIND_STRINGS && (t.form == ELEMENT || f->shape == SHAPE_ONE) ? table_type(NULL, TEXT) : table_one(f, NULL, ELEMENT);
+	return f->kind == KIND_STRINGS && (t.form == ELEMENT || f->shape == SHAPE_ONE) ? table_type(NULL, TEXT)
+		: table_one(f, NULL, ELEMENT);
 }
 
 static str table_default(struct apply_type t, atom name)

@@ -1,6 +1,7 @@
 /*
- * apply_type: what server-side apply has to know about types. Built-in types take it from the schema tables, custom resources from their
- * OpenAPI schema (whoever owns those implements struct apply_schema), and objects of which nothing is known from their own shape.
+ * apply_type: what server-side apply has to know about types. Built-in types take it from the schema tables, custom
+ * resources from their OpenAPI schema (whoever owns those implements struct apply_schema), and objects of which
+ * nothing is known from their own shape.
  *
  * A value fits one or more of three shapes: scalar, list, map. A struct is a map with declared fields.
  */
@@ -11,7 +12,10 @@
 
 struct apply_schema;
 
-/* A reference to a type, passed by value. node and form mean what the schema wants. A zeroed one is a type that nothing fits. */
+/*
+ * A reference to a type, passed by value. node and form mean what the schema wants. A zeroed one is a type that
+ * nothing fits.
+ */
 struct apply_type {
 	const struct apply_schema *schema;
 	const void *node;
@@ -26,14 +30,15 @@ struct apply_shape {
 	bool list_atomic;    /* owned as a whole; else by items: associative */
 	bool map_atomic;     /* likewise; else by members */
 	bool deduced;        /* a map of anything, of which nothing is declared */
-	const atom *keys;    /* associative list: the fields that tell items apart, ended by 0; NULL: a set of scalars */
+	/* associative list: the fields that tell items apart, ended by 0; NULL: a set of scalars */
+	const atom *keys;
 };
 
 struct apply_schema {
 	void (*shape)(struct apply_type t, struct apply_shape *ret);
 	/*
-	 * The type of a member of a map: 2 for a declared field, 1 for what may stand beside those, 0 if nothing may (*ret is then
-	 * left alone).
+	 * The type of a member of a map: 2 for a declared field, 1 for what may stand beside those, 0 if nothing may
+	 * (*ret is then left alone).
 	 */
 	int (*member)(struct apply_type t, atom name, struct apply_type *ret);
 	struct apply_type (*item)(struct apply_type t);

@@ -1,6 +1,6 @@
 /*
- * The walks over one value. Each has the same form: find the type's shape, choose among the shapes by the value, and go on with the
- * members or items. Sets are built from the leaves up.
+ * The walks over one value. Each has the same form: find the type's shape, choose among the shapes by the value, and
+ * go on with the members or items. Sets are built from the leaves up.
  */
 #include "machinery/apply_walk_priv.h"
 #include "machinery/patch_priv.h"
@@ -9,7 +9,8 @@
 
 static void validate(struct typed_walk *w, struct apply_type t, struct val v, bool duplicates, const struct step *at);
 
-static void validate_map(struct typed_walk *w, struct apply_type t, struct val v, bool duplicates, const struct step *at)
+static void validate_map(struct typed_walk *w, struct apply_type t, struct val v, bool duplicates,
+			 const struct step *at)
 {
 	VAL_EACH_MEMBER(m, v) {
 		struct apply_type member;
@@ -22,7 +23,8 @@ static void validate_map(struct typed_walk *w, struct apply_type t, struct val v
 	}
 }
 
-static void validate_list(struct typed_walk *w, struct apply_type t, const struct apply_shape *s, struct val v, bool duplicates,
+static void validate_list(struct typed_walk *w, struct apply_type t, const struct apply_shape *s, struct val v,
+			  bool duplicates,
 			  const struct step *at)
 {
 	struct apply_type item = t.schema->item(t);
@@ -98,7 +100,8 @@ int apply_validate(struct arena *a, struct apply_type t, struct val v, bool dupl
 {
 	struct typed_walk w = { .arena = a };
 	if (!is_shallow(v, VAL_RECURSION_MAX - 1))
-		return err_set(err, ERR_BAD_REQUEST, "the object is nested more than %d levels deep", VAL_RECURSION_MAX);
+		return err_set(err, ERR_BAD_REQUEST, "the object is nested more than %d levels deep",
+			       VAL_RECURSION_MAX);
 	validate(&w, t, v, duplicates, NULL);
 	return typed_result(&w, err);
 }
@@ -111,7 +114,8 @@ struct fields {
 };
 
 /* The set below the value; *ret_leaf says that the value itself is to be owned. */
-static struct field_set fields_of(struct fields *f, struct apply_type t, struct val v, const struct step *at, bool *ret_leaf);
+static struct field_set fields_of(struct fields *f, struct apply_type t, struct val v, const struct step *at,
+				  bool *ret_leaf);
 
 static struct field_set fields_of_map(struct fields *f, struct apply_type t, struct val v, const struct step *at)
 {
@@ -145,7 +149,8 @@ static struct field_set fields_of_list(struct fields *f, struct apply_type t, co
 	return field_set_end(&f->sets, begin);
 }
 
-static struct field_set fields_of(struct fields *f, struct apply_type t, struct val v, const struct step *at, bool *ret_leaf)
+static struct field_set fields_of(struct fields *f, struct apply_type t, struct val v, const struct step *at,
+				  bool *ret_leaf)
 {
 	struct apply_shape s = typed_type(t);
 
@@ -201,7 +206,8 @@ static struct val remove_from_map(struct arena *a, struct apply_type t, struct v
 	return b.n ? val_end_object(&b) : VAL_NULL_VALUE;
 }
 
-static struct val remove_from_list(struct arena *a, struct apply_type t, const struct apply_shape *shape, struct val v, struct field_set s)
+static struct val remove_from_list(struct arena *a, struct apply_type t, const struct apply_shape *shape,
+				   struct val v, struct field_set s)
 {
 	struct typed_walk w = { .arena = a };
 	struct val_builder b = val_builder(a);
@@ -239,7 +245,8 @@ struct val apply_remove(struct arena *a, struct apply_type t, struct val v, stru
 /* ---- sets and types ---- */
 
 /* The type of what an element leads to, if the type says so: 2 for a declared field, else 1; 0: nothing is known. */
-static int type_below(struct apply_type t, const struct apply_shape *s, const struct path_element *at, struct apply_type *ret)
+static int type_below(struct apply_type t, const struct apply_shape *s, const struct path_element *at,
+		      struct apply_type *ret)
 {
 	*ret = (struct apply_type){ 0 };
 	if (at->kind == PATH_FIELD)
@@ -283,7 +290,8 @@ static struct field_node reconcile_node(struct arena *a, struct apply_type t, co
 	if (!whole && atomic)
 		return (struct field_node){ .at = node->at, .member = true };
 	struct field_set children = reconcile(a, t, field_node_set(node));
-	return (struct field_node){ .at = node->at, .children = children.nodes, .n = children.n, .member = node->member };
+	return (struct field_node){ .at = node->at, .children = children.nodes, .n = children.n,
+				    .member = node->member };
 }
 
 static struct field_set reconcile(struct arena *a, struct apply_type t, struct field_set s)
@@ -313,4 +321,5 @@ static struct field_set reconcile(struct arena *a, struct apply_type t, struct f
 	return nodes ? (struct field_set){ nodes, s.n } : s;
 }
 
-struct field_set apply_reconcile(struct arena *a, struct apply_type t, struct field_set s) { return reconcile(a, t, s); }
+struct field_set apply_reconcile(struct arena *a, struct apply_type t,
+				 struct field_set s) { return reconcile(a, t, s); }

@@ -132,7 +132,8 @@ bool typed_same_shape(const struct apply_shape *s, struct val x, struct val y)
 	return x_fits == y_fits && typed_shape_of(s, x) == typed_shape_of(s, y);
 }
 
-bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_scalar scalar, struct val v, const char *prefix)
+bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_scalar scalar, struct val v,
+		       const char *prefix)
 {
 	bool number = v.type == VAL_INT || v.type == VAL_DOUBLE;
 
@@ -151,7 +152,8 @@ bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_s
 		buf_addc(&b, '}');
 		break;
 	default:
-		buf_add(&b, scalar == APPLY_BOOLEAN ? STR("expected boolean, got &{") : STR("expected any scalar, got &{"));
+		buf_add(&b, scalar == APPLY_BOOLEAN ? STR("expected boolean, got &{")
+			: STR("expected any scalar, got &{"));
 		patch_go_print(&b, v);
 		buf_addc(&b, '}');
 	}
@@ -159,7 +161,8 @@ bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_s
 	return false;
 }
 
-int typed_member(struct apply_type t, atom name, struct apply_type *ret) { return t.schema ? t.schema->member(t, name, ret) : 0; }
+int typed_member(struct apply_type t, atom name, struct apply_type *ret) { return t.schema
+									   ? t.schema->member(t, name, ret) : 0; }
 
 /* ---- items ---- */
 
@@ -170,12 +173,14 @@ static struct val key_value(struct typed_walk *w, struct apply_type item, struct
 	if (val_exists(found) || !item.schema)
 		return found;
 	str text = item.schema->default_json(item, key);
-	if (!text.n || json_decode(w->arena, text, &(struct json_decode_options){ 0 }, &found, NULL) < 0 || found.type == VAL_NULL)
+	if (!text.n || json_decode(w->arena, text, &(struct json_decode_options){ 0 }, &found, NULL) < 0 ||
+	    found.type == VAL_NULL)
 		return VAL_EMPTY;
 	return found;
 }
 
-static const char *keyed_element(struct typed_walk *w, struct apply_type t, const atom *keys, struct val v, struct path_element *ret)
+static const char *keyed_element(struct typed_walk *w, struct apply_type t, const atom *keys, struct val v,
+				 struct path_element *ret)
 {
 	if (v.type == VAL_NULL)
 		return "associative list with keys may not have a null element";
@@ -246,7 +251,8 @@ static void items_sort(struct arena *a, struct typed_items *items)
 		}
 }
 
-bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s, struct val list,
+bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s,
+		 struct val list,
 		 enum typed_broken broken, struct typed_items *ret)
 {
 	bool all = true;
@@ -257,7 +263,8 @@ bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type 
 	ret->v = ARENA_ARRAY(w->arena, struct typed_item, list.n);
 	for (uint32_t i = 0; i < list.n && (all || broken != TYPED_STOP); i++) {
 		struct typed_item item = { .val = list.items[i], .index = i };
-		const char *problem = s->keys ? keyed_element(w, t, s->keys, item.val, &item.at) : set_element(&list.items[i], &item.at);
+		const char *problem = s->keys ? keyed_element(w, t, s->keys, item.val, &item.at)
+			: set_element(&list.items[i], &item.at);
 		if (problem && broken == TYPED_KEEP) {
 			item.at = (struct path_element){ .kind = PATH_BROKEN };
 		} else if (problem) {

@@ -1,5 +1,6 @@
 /*
- * What the walks share: the way down with its errors, the choice of a shape for a value, and the elements of associative lists.
+ * What the walks share: the way down with its errors, the choice of a shape for a value, and the elements of
+ * associative lists.
  */
 #ifndef C8S_MACHINERY_APPLY_WALK_PRIV_H
 #define C8S_MACHINERY_APPLY_WALK_PRIV_H
@@ -40,12 +41,16 @@ static inline struct apply_shape typed_type(struct apply_type t)
 
 enum typed_shape { TYPED_MAP, TYPED_SCALAR, TYPED_LIST, TYPED_NOTHING };
 
-/* The shape that the value takes among those that its type allows; what fits none of them is treated as the first possible one. */
+/*
+ * The shape that the value takes among those that its type allows; what fits none of them is treated as the first
+ * possible one.
+ */
 enum typed_shape typed_shape_of(const struct apply_shape *s, struct val v);
 /* True when two values take the same one, so that they can be walked together. */
 bool typed_same_shape(const struct apply_shape *s, struct val x, struct val y);
 /* Notes what is wrong with a scalar. prefix is put before the message. */
-bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_scalar scalar, struct val v, const char *prefix);
+bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_scalar scalar, struct val v,
+		       const char *prefix);
 
 /* The type of a member: as apply_schema.member; for a type that nothing fits 0. */
 int typed_member(struct apply_type t, atom name, struct apply_type *ret);
@@ -73,7 +78,8 @@ enum typed_broken {
 };
 
 /* Anything but a list has no items. Returns false when an error was noted. */
-bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s, struct val list,
+bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s,
+		 struct val list,
 		 enum typed_broken broken, struct typed_items *ret);
 /* The first item with that element, or NULL. */
 const struct typed_item *typed_items_find(const struct typed_items *items, const struct path_element *at);

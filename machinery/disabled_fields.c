@@ -17,12 +17,23 @@ static const struct disabled {
 	{ TYPE(core_v1, VolumeProjection), A_podCertificate, false },                 /* PodCertificateRequest */
 	{ TYPE(core_v1, VolumeStatus), A_image, false },                              /* ImageVolumeWithDigest */
 	{ TYPE(apps_v1, RollingUpdateStatefulSetStrategy), A_maxUnavailable, false }, /* MaxUnavailableStatefulSet */
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_schedulingConstraints, false },  /* TopologyAwareWorkloadScheduling */
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_resourceClaims, false },         /* DRAWorkloadResourceClaims */
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_disruptionMode, false },         /* WorkloadAwarePreemption */
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_priorityClassName, false },
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_priority, false },
+	{ TYPE(scheduling_v1alpha2, PodGroupStatus), A_resourceClaimStatuses, false },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_schedulingConstraints, false },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_resourceClaims, false },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_disruptionMode, false },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_priorityClassName, false },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_priority, false },
 };
 
 /* ---- does an object use one of them? ---- */
 
 struct search {
-	const struct disabled *what;
+	const struct disabled *what; /* NULL: any of them */
 	bool found;
 };
 
@@ -40,11 +51,19 @@ static void search_field(struct search *s, const struct field *f, struct val v, 
 			search_object(s, f->type, m->val, depth);
 }
 
+static bool uses(const struct disabled *what, const struct type *type, struct val v)
+{
+	return type == what->type && val_exists(val_member(v, what->field));
+}
+
 static void search_object(struct search *s, const struct type *type, struct val v, unsigned depth)
 {
-	if (depth == VAL_RECURSION_MAX || s->found)
+	if (depth == VAL_RECURSION_MAX || s->found || !val_is(v, VAL_OBJECT))
 		return;
-	s->found = type == s->what->type && val_exists(val_member(v, s->what->field));
+	if (s->what)
+		s->found = uses(s->what, type, v);
+	for (size_t i = 0; !s->what && !s->found && i < ARRAY_LEN(disabled); i++)
+		s->found = uses(&disabled[i], type, v);
 	for (const struct field *f = type->fields; !s->found && f < type->fields + type->n_fields; f++)
 		if (f->kind == KIND_MESSAGE)
 			search_field(s, f, val_member(v, f->name), depth + 1);
@@ -112,9 +131,5 @@ static struct val drop_object(struct dropper *d, const struct type *type, struct
 struct val drop_disabled_fields(struct arena *a, const struct type *type, struct val object, struct val old)
 {
 	struct dropper d = { a, type, old };
-
-	for (size_t i = 0; i < ARRAY_LEN(disabled); i++)
-		if (is_used(&disabled[i], type, object))
-			return drop_object(&d, type, object, 0);
-	return object;
+	return is_used(NULL, type, object) ? drop_object(&d, type, object, 0) : object;
 }

@@ -1,6 +1,6 @@
 /*
- * Every operation is a merge of two sorted arrays, level by level. What is equal on both sides or untouched keeps its old array: after
- * the usual small change only the nodes on the way to it are new.
+ * Every operation is a merge of two sorted arrays, level by level. What is equal on both sides or untouched keeps its
+ * old array: after the usual small change only the nodes on the way to it are new.
  */
 #include "machinery/field_set.h"
 
@@ -47,7 +47,9 @@ static int list_cmp(struct val x, struct val y)
 	return int_cmp(x.n, y.n);
 }
 
-/* Members stand in the order of their names. The first name that only one side has decides, for the side that has it. */
+/*
+ * Members stand in the order of their names. The first name that only one side has decides, for the side that has it.
+ */
 static int object_cmp(struct val x, struct val y)
 {
 	for (uint32_t i = 0; i < x.n && i < y.n; i++) {
@@ -126,7 +128,8 @@ void field_set_add(struct field_set_builder *b, struct path_element at, bool mem
 		b->cap = b->cap ? b->cap * 2 : 64;
 		b->nodes = mem_resize(b->nodes, b->cap * sizeof(*b->nodes));
 	}
-	b->nodes[b->n++] = (struct field_node){ .at = at, .children = children.nodes, .n = children.n, .member = member };
+	b->nodes[b->n++] = (struct field_node){ .at = at, .children = children.nodes, .n = children.n,
+						.member = member };
 }
 
 /* A stable merge sort: of equal nodes the first and the last must stay recognisable. */
@@ -339,7 +342,8 @@ static void output_add(struct output *o, struct path_element at, bool member, st
 {
 	output_own(o);
 	if (member || children.n)
-		o->nodes[o->n++] = (struct field_node){ .at = at, .children = children.nodes, .n = children.n, .member = member };
+		o->nodes[o->n++] = (struct field_node){ .at = at, .children = children.nodes, .n = children.n,
+							.member = member };
 }
 
 /* Node i of same with these children instead of its own. */
@@ -354,7 +358,8 @@ static void output_change(struct output *o, uint32_t i, bool member, struct fiel
 
 static struct field_set output_set(struct output *o)
 {
-	struct field_set s = o->nodes ? (struct field_set){ o->nodes, o->n } : (struct field_set){ o->same.nodes, o->taken };
+	struct field_set s = o->nodes ? (struct field_set){ o->nodes, o->n }
+		: (struct field_set){ o->same.nodes, o->taken };
 	return s.n ? s : FIELD_SET_EMPTY;
 }
 
@@ -375,7 +380,8 @@ struct field_set field_set_union(struct arena *a, struct field_set x, struct fie
 			const struct field_node *node = &y.nodes[j++];
 			output_add(&o, node->at, node->member, field_node_set(node));
 		} else {
-			struct field_set both = field_set_union(a, field_node_set(&x.nodes[i]), field_node_set(&y.nodes[j]));
+			struct field_set both = field_set_union(a, field_node_set(&x.nodes[i]),
+								field_node_set(&y.nodes[j]));
 			output_change(&o, i, x.nodes[i].member || y.nodes[j].member, both);
 			i++;
 			j++;
@@ -385,8 +391,8 @@ struct field_set field_set_union(struct arena *a, struct field_set x, struct fie
 }
 
 /*
- * The first node from position `from` on that is not before at. Steps that double keep it cheap both when the next one is meant and when
- * few elements are sought in many: sets of many managers are held against one big change.
+ * The first node from position `from` on that is not before at. Steps that double keep it cheap both when the next
+ * one is meant and when few elements are sought in many: sets of many managers are held against one big change.
  */
 static uint32_t seek(struct field_set s, uint32_t from, const struct path_element *at)
 {
@@ -456,7 +462,8 @@ static struct field_set difference(struct arena *a, struct field_set x, struct f
 	return output_set(&o);
 }
 
-struct field_set field_set_difference(struct arena *a, struct field_set x, struct field_set y) { return difference(a, x, y, false); }
+struct field_set field_set_difference(struct arena *a, struct field_set x,
+				      struct field_set y) { return difference(a, x, y, false); }
 
 struct field_set field_set_recursive_difference(struct arena *a, struct field_set x, struct field_set y)
 {
@@ -467,7 +474,8 @@ struct field_set field_set_leaves(struct arena *a, struct field_set s)
 {
 	struct output o = { .arena = a, .same = s, .cap = s.n };
 	for (uint32_t i = 0; i < s.n; i++)
-		output_change(&o, i, s.nodes[i].member && !s.nodes[i].n, field_set_leaves(a, field_node_set(&s.nodes[i])));
+		output_change(&o, i, s.nodes[i].member && !s.nodes[i].n,
+			      field_set_leaves(a, field_node_set(&s.nodes[i])));
 	return output_set(&o);
 }
 

@@ -1,10 +1,11 @@
 /*
- * field_set: which fields of an object somebody owns, as metadata.managedFields keeps it. A set of paths as a trie: one node per
- * path element, 32 bytes, in one sorted array per level.
+ * field_set: which fields of an object somebody owns, as metadata.managedFields keeps it. A set of paths as a trie:
+ * one node per path element, 32 bytes, in one sorted array per level.
  *
- * Sets are immutable values. An operation makes new arrays in an arena and shares every branch that it does not change, so its result
- * lives as long as its arguments do. A set is at most VAL_RECURSION_MAX levels deep: field_set_parse and the walkers of apply_walk.h,
- * the only ways to make one from input, see to that; so the operations may recurse.
+ * Sets are immutable values. An operation makes new arrays in an arena and shares every branch that it does not
+ * change, so its result lives as long as its arguments do. A set is at most VAL_RECURSION_MAX levels deep:
+ * field_set_parse and the walkers of apply_walk.h, the only ways to make one from input, see to that; so the
+ * operations may recurse.
  *
  * The JSON form (FieldsV1) is the one of Kubernetes, byte for byte:
  *	{"f:spec":{"f:ports":{".":{},"k:{\"port\":80}":{}},"f:finalizers":{"v:\"a\"":{}}}}
@@ -21,7 +22,8 @@ enum path_kind {
 	PATH_KEY,     /* [name="a"]: an item of a list, by some of its fields */
 	PATH_VALUE,   /* [="a"]: an item of a set */
 	PATH_INDEX,   /* [0]: an item of any other list */
-	PATH_BROKEN,  /* an item of a keyed list or set that has neither key nor value: a null. Only while an object is pruned */
+	/* an item of a keyed list or set that has neither key nor value: a null. Only while an object is pruned */
+	PATH_BROKEN,
 };
 
 struct path_element {
@@ -55,7 +57,8 @@ static inline struct field_set field_node_set(const struct field_node *node)
 	return node ? (struct field_set){ node->children, node->n } : FIELD_SET_EMPTY;
 }
 
-static inline struct path_element path_field(atom name) { return (struct path_element){ .kind = PATH_FIELD, .field = name }; }
+static inline struct path_element path_field(atom name) { return (struct path_element){ .kind = PATH_FIELD,
+	.field = name }; }
 
 /* The total order of Kubernetes' value.Compare: numbers (1 equals 1.0), strings, booleans, lists, objects, null. */
 int path_value_cmp(struct val x, struct val y);
@@ -68,14 +71,16 @@ int path_name_cmp(atom x, atom y);
 /* ---- making ---- */
 
 /*
- * Collects the nodes of one level after the other, inner ones first: field_set_begin, any number of field_set_add, field_set_end.
- * Levels nest as calls do. Nodes may come in any order; equal ones become their union. Only the sets go into the arena.
+ * Collects the nodes of one level after the other, inner ones first: field_set_begin, any number of field_set_add,
+ * field_set_end. Levels nest as calls do. Nodes may come in any order; equal ones become their union. Only the sets
+ * go into the arena.
  */
 struct field_set_builder {
 	struct arena *arena;
 	struct field_node *nodes; /* of all open levels, as a stack */
 	uint32_t n, cap;
-	bool last_wins;           /* of equal nodes with children, the children of the last one count: what reading JSON does */
+	/* of equal nodes with children, the children of the last one count: what reading JSON does */
+	bool last_wins;
 };
 
 void field_set_builder_done(struct field_set_builder *b);
@@ -90,8 +95,9 @@ struct field_set field_set_of(struct arena *a, const char *const *paths);
 struct field_set field_set_with(struct arena *a, struct field_set s, const struct path_element *path, size_t n);
 
 /*
- * Reads FieldsV1 JSON; "" and null are the empty set. Elements of a kind that is not known are skipped with all they hold, as Kubernetes
- * does. Other elements that make no sense are -ERR_BAD_REQUEST. The set borrows nothing from the text.
+ * Reads FieldsV1 JSON; "" and null are the empty set. Elements of a kind that is not known are skipped with all they
+ * hold, as Kubernetes does. Other elements that make no sense are -ERR_BAD_REQUEST. The set borrows nothing from the
+ * text.
  */
 int field_set_parse(struct arena *a, str fields_v1, struct field_set *ret, struct err *err);
 /* Appends FieldsV1 JSON. */
@@ -110,8 +116,8 @@ const struct field_node *field_set_find(struct field_set s, const struct path_el
 size_t field_set_size(struct field_set s);
 
 /*
- * Calls visit with every path; of one level first the members, then what lies below each (the order in which Kubernetes lists conflicts).
- * The path is only lent.
+ * Calls visit with every path; of one level first the members, then what lies below each (the order in which
+ * Kubernetes lists conflicts). The path is only lent.
  */
 void field_set_each(struct field_set s, void (*visit)(const struct path_element *path, size_t n, void *arg), void *arg);
 
@@ -128,8 +134,8 @@ struct field_set field_set_recursive_difference(struct arena *a, struct field_se
 /* Without the paths that others in the set begin with. */
 struct field_set field_set_leaves(struct arena *a, struct field_set s);
 /*
- * The paths that begin with one of the patterns, or that are a beginning of one. A pattern is "spec.containers.*.resources": field names
- * and * for any element. The list ends with NULL.
+ * The paths that begin with one of the patterns, or that are a beginning of one. A pattern is
+ * "spec.containers.*.resources": field names and * for any element. The list ends with NULL.
  */
 struct field_set field_set_matching(struct arena *a, struct field_set s, const char *const *patterns);
 

@@ -1,9 +1,9 @@
 /*
- * FieldsV1: a set as JSON, read in one pass over the text without a tree in between. An element is itself JSON inside of a JSON
- * string; only those (keys and values of list items) go through the general decoder.
+ * FieldsV1: a set as JSON, read in one pass over the text without a tree in between. An element is itself JSON inside
+ * of a JSON string; only those (keys and values of list items) go through the general decoder.
  *
- * The writer is the one of Kubernetes' structured-merge-diff, whose escaping differs from the rest of the API: what is inside of an
- * element has <, > and & escaped, the element around it has not.
+ * The writer is the one of Kubernetes' structured-merge-diff, whose escaping differs from the rest of the API: what
+ * is inside of an element has <, > and & escaped, the element around it has not.
  */
 #include "codec/go.h"
 #include "codec/json.h"
@@ -67,14 +67,17 @@ static int read_string(struct reader *r, str *ret)
 		return 0;
 	}
 	struct val v;
-	int res = json_decode(r->arena, str_span(inside.p - 1, inside.n + 2), &(struct json_decode_options){ 0 }, &v, r->err);
+	int res = json_decode(r->arena, str_span(inside.p - 1, inside.n + 2), &(struct json_decode_options){ 0 }, &v,
+			      r->err);
 	if (res < 0)
 		return res;
 	*ret = val_as_str(v);
 	return 0;
 }
 
-/* Ordering and printing recurse over values. Numbers are floating point in Kubernetes once they were read from a set. */
+/*
+ * Ordering and printing recurse over values. Numbers are floating point in Kubernetes once they were read from a set.
+ */
 static bool value_normal(struct arena *a, struct val *v, unsigned depth)
 {
 	if (depth == VAL_RECURSION_MAX)
@@ -135,7 +138,8 @@ static int read_element(struct reader *r, str text, struct path_element *ret)
 	case 'i':
 		ret->kind = PATH_INDEX;
 		if (!str_to_i64(rest, &ret->index))
-			return err_set(r->err, ERR_BAD_REQUEST, "fieldsV1: not an index: \"" STR_FMT "\"", STR_ARG(rest));
+			return err_set(r->err, ERR_BAD_REQUEST, "fieldsV1: not an index: \"" STR_FMT "\"",
+				       STR_ARG(rest));
 		return 1;
 	case 'v':
 	case 'k':
@@ -270,7 +274,10 @@ int field_set_parse(struct arena *a, str fields_v1, struct field_set *ret, struc
 
 /* ---- writing ---- */
 
-/* A quoted string with the escapes of json-iterator: nothing outside of ASCII is touched, and only html escapes <, > and &. */
+/*
+ * A quoted string with the escapes of json-iterator: nothing outside of ASCII is touched, and only html escapes <, >
+ * and &.
+ */
 static void put_string(struct buf *b, str s)
 {
 	static const char hex[] = "0123456789abcdef";

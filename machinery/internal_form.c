@@ -300,10 +300,12 @@ static bool object_equal(const struct type *t, struct val a, struct val b, unsig
 
 static bool one_equal(const struct field *f, struct val a, struct val b, unsigned depth)
 {
+	if (val_is_nil(a) && val_is_nil(b))
+		return true;
 	if ((f->flags & FIELD_POINTER) && f->shape == SHAPE_ONE && val_is_nil(a) != val_is_nil(b))
 		return false;
 	if (f->kind == KIND_MESSAGE)
-		return object_equal(f->type, a, b, depth);
+		return f->type->form == FORM_OBJECT ? object_equal(f->type, a, b, depth) : val_equal(a, b);
 	if (f->kind == KIND_QUANTITY)
 		return val_equal(a, b) || quantity_cmp(quantity_of(a), quantity_of(b)) == 0;
 	return val_equal(a, b) || (val_is_zero(a) && val_is_zero(b));

@@ -90,8 +90,8 @@ static int version_age_cmp(const void *x, const void *y)
 }
 
 /*
- * Makes one entry of the oldest ones of a version, oldest first, and empties those. When the version has a bucket already and that is
- * younger than all of them, the first one stays out of it, as in Kubernetes.
+ * Makes one entry of the oldest ones of a version, oldest first, and empties those. When the version has a bucket
+ * already and that is younger than all of them, the first one stays out of it, as in Kubernetes.
  */
 static struct manager put_together(struct arena *a, const struct managed *m, struct manager *const *v, uint32_t n)
 {
@@ -119,8 +119,8 @@ static struct manager put_together(struct arena *a, const struct managed *m, str
 }
 
 /*
- * The entries are taken oldest first. The first of a version only opens its bucket; each further one makes the list shorter by one. So the
- * number to be taken is known before anything is moved.
+ * The entries are taken oldest first. The first of a version only opens its bucket; each further one makes the list
+ * shorter by one. So the number to be taken is known before anything is moved.
  */
 static uint32_t count_taken(struct arena *a, struct manager **oldest, uint32_t n, uint32_t max)
 {
@@ -189,7 +189,8 @@ static int decode_entry(struct arena *a, struct val entry, uint32_t i, struct ma
 	str operation = val_str(entry, operation), type = val_str(entry, fieldsType), time = val_str(entry, time);
 
 	*ret = (struct manager){
-		.name = val_str(entry, manager), .api_version = val_str(entry, apiVersion), .subresource = val_str(entry, subresource),
+		.name = val_str(entry, manager), .api_version = val_str(entry, apiVersion),
+			.subresource = val_str(entry, subresource),
 		.applied = str_eq(operation, STR("Apply")),
 	};
 	if (!ret->applied && !str_eq(operation, STR("Update")))
@@ -201,7 +202,8 @@ static int decode_entry(struct arena *a, struct val entry, uint32_t i, struct ma
 	if (!str_eq(type, STR("FieldsV1"))) {
 		CLEANUP(buf_done) struct buf b = BUF_INIT(256);
 		buf_add_quoted(&b, type);
-		return err_set(err, ERR_BAD_REQUEST, "invalid fieldsType " STR_FMT " in managed fields entry %u", STR_ARG(buf_str(&b)), i);
+		return err_set(err, ERR_BAD_REQUEST, "invalid fieldsType " STR_FMT " in managed fields entry %u",
+			       STR_ARG(buf_str(&b)), i);
 	}
 	ret->id = manager_id(a, ret->name, ret->applied, ret->api_version, ret->subresource);
 	ret->timed = time.n && time_parse(time, &ret->time, NULL) >= 0;
@@ -284,7 +286,8 @@ static struct val encode_entry(struct arena *a, const struct manager *m, bool by
 	struct member subresource = F(subresource, text_or_none(m->subresource));
 
 	if (by_name)
-		return val_object(a, (struct member[]){ version, type, fields, manager, operation, subresource, time }, 7);
+		return val_object(a, (struct member[]){ version, type, fields, manager, operation, subresource,
+							time }, 7);
 	return val_object(a, (struct member[]){ manager, operation, version, time, type, fields, subresource }, 7);
 }
 

@@ -1,6 +1,7 @@
 /*
- * What is done to the managers of an object other than by writing it: times that need no write, the move from client-side to server-side
- * apply, and the two views that a resource and its scale subresource have of who sets the number of replicas.
+ * What is done to the managers of an object other than by writing it: times that need no write, the move from
+ * client-side to server-side apply, and the two views that a resource and its scale subresource have of who sets the
+ * number of replicas.
  */
 #include "codec/atoms.h"
 #include "machinery/managed_fields.h"
@@ -19,7 +20,8 @@ struct val managed_keep_times(struct arena *a, struct val before, struct val aft
 		if (!val_equal(val_without(a, old.items[i], time), val_without(a, new.items[i], time)))
 			return after;
 	}
-	if (!changed || !val_equal(val_without(a, before, metadata, managedFields), val_without(a, after, metadata, managedFields)))
+	if (!changed || !val_equal(val_without(a, before, metadata, managedFields),
+				   val_without(a, after, metadata, managedFields)))
 		return after;
 	return val_with(a, after, old, metadata, managedFields);
 }
@@ -53,7 +55,8 @@ static int entry_fields(struct arena *a, struct val entry, struct field_set *ret
 	return 0;
 }
 
-int managed_upgrade_csa(struct arena *a, struct val list, str csa_manager, str ssa_manager, str subresource, struct val *ret,
+int managed_upgrade_csa(struct arena *a, struct val list, str csa_manager, str ssa_manager, str subresource,
+			struct val *ret,
 			struct err *err)
 {
 	const str apply = STR("Apply"), update = STR("Update");
@@ -111,7 +114,8 @@ static bool owns(struct arena *a, struct field_set s, struct field_set path)
 	return !field_set_empty(path) && !field_set_empty(field_set_intersection(a, s, path));
 }
 
-int managed_to_scale(struct arena *a, struct val list, const struct scale_path *paths, size_t n, struct val *ret, struct err *err)
+int managed_to_scale(struct arena *a, struct val list, const struct scale_path *paths, size_t n, struct val *ret,
+		     struct err *err)
 {
 	struct managed m;
 	uint32_t kept = 0;
@@ -131,10 +135,12 @@ int managed_to_scale(struct arena *a, struct val list, const struct scale_path *
 }
 
 /*
- * The ids of updaters hold the version of their entry, which in the list of a Scale is that of Scale: so an updater that is in both lists
- * is not recognised, and its number of replicas moves to an entry of its own. Kubernetes does the same.
+ * The ids of updaters hold the version of their entry, which in the list of a Scale is that of Scale: so an updater
+ * that is in both lists is not recognised, and its number of replicas moves to an entry of its own. Kubernetes does
+ * the same.
  */
-int managed_from_scale(struct arena *a, struct val list, struct val scale_list, str api_version, const struct scale_path *paths, size_t n,
+int managed_from_scale(struct arena *a, struct val list, struct val scale_list, str api_version,
+		       const struct scale_path *paths, size_t n,
 		       struct val *ret, struct err *err)
 {
 	struct managed m, scale;

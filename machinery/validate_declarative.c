@@ -126,7 +126,7 @@ static void check_union(struct field_errors *e, const struct field_path *at, con
 		all = arena_printf(e->arena, STR_FMT "%s`" STR_FMT "`", STR_ARG(all), members++ ? ", " : "", STR_ARG(name));
 		changed |= set != val_exists(val_member(c.old, f->name));
 		if (set)
-			given = arena_printf(e->arena, STR_FMT "%s`" STR_FMT "`", STR_ARG(given), n++ ? ", " : "", STR_ARG(name));
+			given = arena_printf(e->arena, STR_FMT "%s" STR_FMT, STR_ARG(given), n++ ? ", " : "", STR_ARG(name));
 	}
 	if (!members || !changed)
 		return;
@@ -174,29 +174,36 @@ static bool is_required(const struct field *f)
 	return !is_struct && ((f->flags & FIELD_REQUIRED) || has_rule(f, STR("required")));
 }
 
-static void check_field(struct field_errors *e, const struct field_path *at, const struct field *f, struct change c, unsigned depth)
+/* Rules about the field as a whole; false when it is not to be looked into any further. */
+static bool check_whole(struct field_errors *e, const struct field_path *at, const struct field *f, struct change c)
 {
 	int64_t max_items = number_rule(f, STR("maxItems"), INT64_MAX);
+	size_t before = e->n;
 
-	if (c.is_update && field_semantic_equal(f, c.now, c.old))
-		return;
 	if (has_rule(f, STR("gated"))) { /* by features that are off */
 		if (!val_is_zero(c.now))
 			field_forbidden(e, at, "%s", "");
-	} else if (c.is_update && has_rule(f, STR("immutable"))) {
-		field_invalid(e, at, VAL_NULL_VALUE, "field is immutable");
-	} else if ((int64_t)val_len(c.now) > max_items && f->shape == SHAPE_LIST) {
-		field_too_many(e, at, val_len(c.now), max_items);
-	} else if (is_required(f) && (f->flags & FIELD_POINTER ? val_is_nil(c.now) : val_is_zero(c.now))) {
-		field_missing(e, at);
-	} else if (f->shape == SHAPE_LIST) {
-		check_items(e, at, f, c, depth);
-	} else if (f->kind == KIND_MESSAGE && f->shape == SHAPE_ONE) {
-		if (val_exists(c.now) || !(f->flags & FIELD_POINTER))
-			check_object(e, at, f->type, c, depth);
-	} else if (val_exists(c.now)) {
-		check_scalar(e, at, f, c.now);
+		return false;
 	}
+	if (c.is_update && has_rule(f, STR("immutable")))
+		field_invalid(e, at, VAL_NULL_VALUE, "field is immutable");
+	if (f->shape == SHAPE_LIST && (int64_t)val_len(c.now) > max_items)
+		field_too_many(e, at, val_len(c.now), max_items);
+	if (is_required(f) && (f->flags & FIELD_POINTER ? val_is_nil(c.now) : val_is_zero(c.now)))
+		field_missing(e, at);
+	return e->n == before;
+}
+
+static void check_field(struct field_errors *e, const struct field_path *at, const struct field *f, struct change c, unsigned depth)
+{
+	if ((c.is_update && field_semantic_equal(f, c.now, c.old)) || !check_whole(e, at, f, c))
+		return;
+	if (f->shape == SHAPE_LIST)
+		check_items(e, at, f, c, depth);
+	else if (f->kind == KIND_MESSAGE && f->shape == SHAPE_ONE && (val_exists(c.now) || !(f->flags & FIELD_POINTER)))
+		check_object(e, at, f->type, c, depth);
+	else if (f->kind != KIND_MESSAGE && val_exists(c.now))
+		check_scalar(e, at, f, c.now);
 }
 
 static void check_object(struct field_errors *e, const struct field_path *at, const struct type *t, struct change c, unsigned depth)
