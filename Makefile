@@ -4,7 +4,7 @@
 #	make demo               build, then a tour of what works
 #	make test               all tests of that build
 #	make test SANITIZE=address,undefined      the same with sanitizers (or: thread)
-#	make test-all           gcc, clang, both sanitizer builds and a short fuzz run, as CI does
+#	make test ALL=1         gcc, clang, both sanitizer builds and five minutes of fuzzing, as CI does
 #	make bench  fuzz  install  deps  clean
 
 SANITIZE ?= none
@@ -28,11 +28,7 @@ demo: all
 	examples/tour $(BUILD)/c8s
 
 test: $(BUILD)/ready
-	tests/run $(BUILD)
-
-test-all:
-	tools/deps
-	tests/run --all
+	tests/run $(if $(ALL),--all,$(BUILD))
 
 bench: $(BUILD)/ready
 	ninja -C $(BUILD) && meson test -C $(BUILD) --benchmark --verbose
@@ -51,4 +47,4 @@ deps:
 clean:
 	rm -rf build build-*
 
-.PHONY: all demo test test-all bench fuzz install deps clean
+.PHONY: all demo test bench fuzz install deps clean
