@@ -12,7 +12,11 @@ static str encode(struct buf *b, struct val v, const struct type *type)
 	struct err err = ERR_INIT;
 
 	buf_reset(b);
-	return json_encode(b, v, &opt, &err) < 0 ? str_of(err.msg) : buf_str(b);
+	if (json_encode(b, v, &opt, &err) < 0) {
+		buf_reset(b);
+		buf_add(b, err_str(&err));
+	}
+	return buf_str(b);
 }
 
 TEST(json_quote)

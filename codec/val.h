@@ -229,6 +229,14 @@ bool val_equal(struct val a, struct val b);
 /* Equal values have equal hashes. */
 uint64_t val_hash(struct val v);
 
+/* One place where two trees differ. */
+struct val_change {
+	str path;                /* as Kubernetes writes field paths: spec.containers[0].image */
+	struct val before, after; /* VAL_NONE where it does not exist */
+};
+/* Calls visit for every leaf or shape difference, members in the order of keys; stops when visit returns false. */
+void val_diff(struct arena *a, struct val before, struct val after, bool (*visit)(const struct val_change *, void *), void *arg);
+
 /* ---- freezing ---- */
 
 struct frozen {

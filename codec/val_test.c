@@ -224,3 +224,32 @@ TEST(val_int_of_doubles)
 	CHECK(val_as_int(val_of_double(-0x1p63)) == INT64_MIN);
 	CHECK(val_as_int(val_of_double(0x1p63)) == 0 && val_as_int(val_of_double(-1e300)) == 0);
 }
+
+struct changes {
+	struct arena *arena;
+	str text;
+};
+
+static bool note(const struct val_change *c, void *arg)
+{
+	struct changes *all = arg;
+	const char *sign = !val_exists(c->before) ? "+" : !val_exists(c->after) ? "-" : "~";
+	all->text = arena_printf(all->arena, STR_FMT "%s" STR_FMT "\n", STR_ARG(all->text), sign, STR_ARG(c->path));
+	return true;
+}
+
+TEST(val_diff_names_the_places)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct val before = sample_pod(&a);
+	struct val after = val_with(&a, before, VAL_LIT("node-2"), spec, nodeName);
+	struct changes got = { .arena = &a };
+
+	after = val_without(&a, after, spec, priority);
+	after = val_with(&a, after, VAL_LIT("Running"), status, phase);
+	after = val_with(&a, after, LIST(&a, OBJECT(&a, F(name, VAL_LIT("x")))), spec, containers);
+	after = val_with(&a, after, VAL_EMPTY_OBJECT, metadata, labels);
+	val_diff(&a, before, after, note, &got);
+	CHECK_STR(got.text, "-metadata.labels[example.com/tier]\n~spec.containers[0].name\n-spec.containers[1]\n"
+			    "~spec.nodeName\n-spec.priority\n+status\n");
+}

@@ -49,7 +49,7 @@ str apply_object_text(struct arena *a, struct val object)
 	return arena_printf(a, STR_FMT "/" STR_FMT "; %s" STR_FMT ", Kind=" STR_FMT,
 			    STR_ARG(val_str(object, metadata, namespace)),
 			    STR_ARG(val_str(object, metadata, name)), grouped ? "" : "/", STR_ARG(version),
-				    STR_ARG(val_str(object, kind)));
+			    STR_ARG(val_str(object, kind)));
 }
 
 /* ---- versions ---- */
@@ -60,7 +60,14 @@ static str group_of(str api_version)
 	return str_cut(api_version, '/', &group, &version) ? group : STR_NONE;
 }
 
-/* 1: converted; 0: there is no such version. */
+/* What can be known without a converter. */
+static bool version_exists(const struct apply_request *req, str api_version)
+{
+	if (req->type)
+		return schema_kind(api_version, req->kind) != NULL;
+	return str_eq(group_of(api_version), group_of(req->api_version));
+}
+
 int apply_convert(struct apply *op, const struct versioned *from, str api_version, struct versioned *ret)
 {
 	const struct apply_request *req = op->req;
@@ -74,8 +81,7 @@ int apply_convert(struct apply *op, const struct versioned *from, str api_versio
 						op->err);
 		if (r < 0)
 			return r == -ERR_NOT_FOUND ? 0 : r;
-	} else if (req->type ? !schema_kind(api_version, req->kind)
-		   : !str_eq(group_of(api_version), group_of(req->api_version))) {
+	} else if (!version_exists(req, api_version)) {
 		return 0;
 	}
 	*ret = to;
@@ -93,8 +99,7 @@ struct versions {
 };
 
 static int compare_at(struct apply *op, struct versions *versions, const struct versioned *from,
-		      const struct versioned *to, str api_version,
-		      const struct comparison_at **ret)
+		      const struct versioned *to, str api_version, const struct comparison_at **ret)
 {
 	for (uint32_t i = 0; i < versions->n; i++)
 		if (str_eq(versions->v[i].api_version, api_version)) {
@@ -144,8 +149,8 @@ int apply_reconcile_managers(struct apply *op, const struct versioned *live)
 	return 0;
 }
 
-int apply_take_changes(struct apply *op, const struct versioned *from, const struct versioned *to, str self, bool stop,
-			struct apply_comparison *ret_changes, struct apply_taken *ret_taken)
+int apply_take_changes(struct apply *op, const struct versioned *from, const struct versioned *to, str self,
+		       bool stop, struct apply_comparison *ret_changes, struct apply_taken *ret_taken)
 {
 	struct managed *m = &op->managed;
 	struct versions versions = { ARENA_ARRAY(op->arena, struct comparison_at, m->n + 1), 0 };
@@ -188,8 +193,7 @@ struct field_set apply_without_system(struct arena *a, struct field_set s)
 #define NAMED(name) { .at = { .kind = PATH_FIELD, .field = A_##name }, .member = true }
 	static const struct field_node metadata[] = {
 		NAMED(creationTimestamp), NAMED(generation), NAMED(managedFields), NAMED(name), NAMED(namespace),
-			NAMED(resourceVersion),
-		NAMED(selfLink), NAMED(uid),
+		NAMED(resourceVersion), NAMED(selfLink), NAMED(uid),
 	};
 	static const struct field_node root[] = {
 		NAMED(apiVersion), NAMED(kind),
@@ -218,8 +222,7 @@ int apply_book_update(struct apply *op, const struct versioned *from, const stru
 	set = apply_without_system(op->arena, set);
 	if (!field_set_empty(set)) {
 		struct manager entry = { .name = manager, .api_version = req->api_version,
-					 .subresource = req->subresource,
-					 .timed = true, .time = req->now };
+					 .subresource = req->subresource, .timed = true, .time = req->now };
 		entry.id = manager_id(op->arena, manager, false, req->api_version, req->subresource);
 		const struct manager *before = managed_find(&op->managed, entry.id);
 		entry.set = before ? field_set_union(op->arena, set, before->set) : set;
@@ -269,8 +272,7 @@ struct val apply_with_managed(struct apply *op, struct val object)
 }
 
 int apply_update(struct arena *a, const struct apply_request *req, struct val live, struct val new_object,
-		 struct val *ret,
-		 struct err *err)
+		 struct val *ret, struct err *err)
 {
 	struct apply op = { .arena = a, .req = req, .err = err };
 	bool create = !val_str(live, metadata, uid).n;

@@ -24,8 +24,7 @@ struct apply_converter {
 	 * there is no such version, and managers that used it are forgotten. The object may be a free tree.
 	 */
 	int (*convert)(const struct apply_converter *c, struct arena *a, struct val object, str api_version,
-		       struct val *ret,
-		       struct apply_type *ret_type, struct err *err);
+		       struct val *ret, struct apply_type *ret_type, struct err *err);
 };
 
 /*
@@ -35,8 +34,7 @@ struct apply_converter {
 struct apply_reset {
 	str api_version;
 	const char *const *fields;  /* paths of field names, such as "status", ended by NULL */
-	/* or, if not NULL: nothing but what matches these can be owned; see field_set_matching */
-	const char *const *only;
+	const char *const *only;    /* or, if not NULL: only what matches can be owned; see field_set_matching */
 };
 
 /* What both operations need to know about the request. */
@@ -76,8 +74,7 @@ struct apply_conflicts {
  * with code 500 and no reason.
  */
 int apply_patch(struct arena *a, const struct apply_request *req, struct val live, struct val patch, bool force,
-		struct val *ret,
-		struct apply_conflicts *ret_conflicts, struct err *err);
+		struct val *ret, struct apply_conflicts *ret_conflicts, struct err *err);
 
 /*
  * For all other writes: the new object (as it is going to be stored) with the managedFields that it gets. live is
@@ -85,7 +82,6 @@ int apply_patch(struct arena *a, const struct apply_request *req, struct val liv
  * tracking. An error means that they could not be computed: Kubernetes then stores the object without managedFields.
  */
 int apply_update(struct arena *a, const struct apply_request *req, struct val live, struct val new_object,
-		 struct val *ret,
-		 struct err *err);
+		 struct val *ret, struct err *err);
 
 #endif

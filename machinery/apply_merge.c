@@ -100,8 +100,7 @@ static void compare_maps(struct compare *c, struct apply_type t, struct val from
 }
 
 static bool compare_map(struct compare *c, struct apply_type t, const struct apply_shape *s, struct val from,
-			struct val to,
-			const struct step *at, struct change *ret)
+			struct val to, const struct step *at, struct change *ret)
 {
 	struct val x = as_map(from), y = as_map(to);
 	if (s->map_atomic || (!x.n && !y.n)) /* two empty ones as leaves: empty and null differ */
@@ -112,8 +111,7 @@ static bool compare_map(struct compare *c, struct apply_type t, const struct app
 
 /* Items with the same element: x and y of them, the first ones given. */
 static void compare_item(struct compare *c, struct apply_type item, struct typed_item *const *x, uint32_t n_x,
-			 struct typed_item *const *y,
-			 uint32_t n_y, const struct step *at)
+			 struct typed_item *const *y, uint32_t n_y, const struct step *at)
 {
 	struct path_element element = (n_x ? x : y)[0]->at;
 	const struct step *below = STEP(at, element);
@@ -147,8 +145,7 @@ static uint32_t run_length(const struct typed_items *items, uint32_t i)
 }
 
 static bool compare_list(struct compare *c, struct apply_type t, const struct apply_shape *s, struct val from,
-			 struct val to,
-			 const struct step *at, struct change *ret)
+			 struct val to, const struct step *at, struct change *ret)
 {
 	struct val lists[2] = { as_list(from), as_list(to) };
 	struct typed_items x, y;
@@ -173,8 +170,7 @@ static bool compare_list(struct compare *c, struct apply_type t, const struct ap
 
 /* Returns true when the place was treated as a leaf. */
 static bool compare_as(struct compare *c, enum typed_shape as, struct apply_type t, const struct apply_shape *s,
-		       struct val from,
-		       struct val to, const struct step *at, struct change *ret)
+		       struct val from, struct val to, const struct step *at, struct change *ret)
 {
 	switch (as) {
 	case TYPED_MAP: return compare_map(c, t, s, from, to, at, ret);
@@ -248,8 +244,7 @@ struct list_merge {
 	const struct typed_item **base_of; /* per item of over: the one of base, or NULL */
 	uint32_t *over_of;                /* per item of base: index in over, or NOT_THERE */
 	bool *merged;                     /* per item of over */
-	/* the first item of over that is in base too and not yet merged in its turn */
-	uint32_t next_shared;
+	uint32_t next_shared;             /* the first item of over that is in base too and was not yet in turn */
 	struct val_builder out;
 };
 
@@ -326,8 +321,7 @@ static void merge_in_order(struct list_merge *m)
 }
 
 static struct val merge_lists(struct typed_walk *w, struct apply_type t, const struct apply_shape *s, struct val base,
-			      struct val over,
-			      const struct step *at)
+			      struct val over, const struct step *at)
 {
 	struct list_merge m = { .walk = w, .item = t.schema->item(t), .at = at, .out = val_builder(w->arena) };
 	bool ok = typed_items(w, at, t, s, over, TYPED_SKIP, &m.over);

@@ -175,8 +175,7 @@ static void list_conflicts(struct arena *a, const struct outcome *out, struct fi
 	*ret = (struct apply_conflicts){ .v = l.v, .n = l.n };
 	if (l.n == 1)
 		ret->message = arena_printf(a, "Apply failed with 1 conflict: " STR_FMT ": " STR_FMT,
-					    STR_ARG(l.v[0].message),
-					    STR_ARG(l.v[0].field));
+					    STR_ARG(l.v[0].message), STR_ARG(l.v[0].field));
 	else
 		ret->message = arena_printf(a, "Apply failed with %zu conflicts: " STR_FMT, l.n,
 					    STR_ARG(buf_str(&l.lines)));
@@ -189,8 +188,10 @@ static void list_conflicts(struct arena *a, const struct outcome *out, struct fi
 
 enum { ANNOTATIONS_MAX = 256 * 1024 };
 
-static str last_applied_of(struct val object) { return val_as_str(val_find(val_get(object, metadata, annotations),
-									   STR(LAST_APPLIED))); }
+static str last_applied_of(struct val object)
+{
+	return val_as_str(val_find(val_get(object, metadata, annotations), STR(LAST_APPLIED)));
+}
 
 /*
  * What kubectl applied on the client's side and nobody changed since: server-side apply by kubectl may take that
@@ -226,10 +227,9 @@ static int update_last_applied(struct apply *op, struct val patch, struct val *o
 	if (!str_eq(op->req->manager, STR("kubectl")) || !last_applied_of(*object).n)
 		return 0;
 	atom key = atom_make(a, STR(LAST_APPLIED));
-	struct val bare = patch;
-	if (val_get(patch, metadata, annotations).type == VAL_OBJECT)
-		bare = val_with(a, patch, val_put(a, val_get(patch, metadata, annotations), key, VAL_EMPTY), metadata,
-				annotations);
+	struct val bare = patch, given = val_get(patch, metadata, annotations);
+	if (given.type == VAL_OBJECT)
+		bare = val_with(a, patch, val_put(a, given, key, VAL_EMPTY), metadata, annotations);
 	CLEANUP(buf_done) struct buf b = BUF_INIT(SIZE_MAX);
 	int r = json_encode(&b, bare, &(struct json_encode_options){ 0 }, op->err);
 	if (r < 0)
@@ -257,9 +257,8 @@ static int check_patch(struct apply *op, struct val patch)
 			version = kind = STR_NONE;
 			grouped = false;
 		}
-		return err_set(op->err, ERR_BAD_REQUEST, "invalid object type: %s" STR_FMT ", Kind=" STR_FMT, grouped
-			       ? "" : "/", STR_ARG(version),
-			       STR_ARG(kind));
+		return err_set(op->err, ERR_BAD_REQUEST, "invalid object type: %s" STR_FMT ", Kind=" STR_FMT,
+			       grouped ? "" : "/", STR_ARG(version), STR_ARG(kind));
 	}
 	if (val_get(patch, metadata, managedFields).type == VAL_LIST)
 		return err_set(op->err, ERR_BAD_REQUEST, "metadata.managedFields must be nil");
@@ -304,8 +303,7 @@ static struct managed managed_copy(struct arena *a, const struct managed *m)
 }
 
 static int try_to_apply(const struct apply *start, const struct versioned *live, const struct versioned *patch,
-			bool force,
-			struct outcome *ret)
+			bool force, struct outcome *ret)
 {
 	struct arena *a = start->arena;
 	struct apply op = *start;
@@ -336,8 +334,8 @@ static int try_to_apply(const struct apply *start, const struct versioned *live,
 }
 
 /* Tries, and tries again with force when kubectl only conflicts with what it applied from the client's side before. */
-static int apply_or_conflict(struct apply *op, const struct versioned *live, const struct versioned *patch, bool force,
-			     struct outcome *ret, struct apply_conflicts *ret_conflicts)
+static int apply_or_conflict(struct apply *op, const struct versioned *live, const struct versioned *patch,
+			     bool force, struct outcome *ret, struct apply_conflicts *ret_conflicts)
 {
 	struct apply_conflicts conflicts;
 	struct field_set allowed = FIELD_SET_EMPTY;
@@ -393,8 +391,7 @@ static int prepare(struct apply *op, struct val object, struct val patch, struct
 }
 
 int apply_patch(struct arena *a, const struct apply_request *req, struct val live, struct val patch, bool force,
-		struct val *ret,
-		struct apply_conflicts *ret_conflicts, struct err *err)
+		struct val *ret, struct apply_conflicts *ret_conflicts, struct err *err)
 {
 	struct apply op = { .arena = a, .req = req, .err = err };
 	struct versioned from, over;

@@ -28,8 +28,10 @@ static inline struct apply_type apply_request_type(const struct apply_request *r
 	return req->type ? apply_type_of(req->type) : req->custom;
 }
 
-static inline str apply_request_manager(const struct apply_request *req) { return req->manager.n ? req->manager
-									   : STR("unknown"); }
+static inline str apply_request_manager(const struct apply_request *req)
+{
+	return req->manager.n ? req->manager : STR("unknown");
+}
 
 /* An object of the request's kind with nothing in it. */
 struct val apply_empty_object(struct arena *a, const struct apply_request *req);
@@ -58,8 +60,8 @@ struct apply_taken {
  * it gets another value is in *ret_taken; with stop, nothing is taken if there is any of that. *ret_changes is in the
  * version of the request.
  */
-int apply_take_changes(struct apply *op, const struct versioned *from, const struct versioned *to, str self, bool stop,
-		       struct apply_comparison *ret_changes, struct apply_taken *ret_taken);
+int apply_take_changes(struct apply *op, const struct versioned *from, const struct versioned *to, str self,
+		       bool stop, struct apply_comparison *ret_changes, struct apply_taken *ret_taken);
 
 /* Books the change from one object to the other to an updater. */
 int apply_book_update(struct apply *op, const struct versioned *from, const struct versioned *to, str manager);

@@ -1,5 +1,8 @@
+/*
+ * The two schemas that are always there. What counts as typeless, and which list has which kind, is what the API
+ * server's OpenAPI v3 documents say.
+ */
 #include "machinery/apply_type.h"
-
 
 /* ---- types of which nothing is known ---- */
 
@@ -128,11 +131,13 @@ static struct apply_type table_one(const struct field *f, const struct type *own
 			return apply_type_deduced();
 		if (scalar_form == ELEMENT)
 			return table_type(f->type, STRUCT);
-		return table_type(f->type, f->flags & FIELD_ATOMIC ? STRUCT_ATOMIC : f->flags & FIELD_GRANULAR
-				  ? STRUCT_GRANULAR : STRUCT);
+		if (f->flags & FIELD_ATOMIC)
+			return table_type(f->type, STRUCT_ATOMIC);
+		return table_type(f->type, f->flags & FIELD_GRANULAR ? STRUCT_GRANULAR : STRUCT);
 	case KIND_JSON:
-		return owner && str_starts(owner->package, STR("apiextensions/")) ? apply_type_deduced()
-			: apply_type_atomic();
+		if (owner && str_starts(owner->package, STR("apiextensions/")))
+			return apply_type_deduced();
+		return apply_type_atomic();
 	case KIND_INT_OR_STRING:
 	case KIND_FIELDS:
 		return apply_type_deduced();
@@ -158,8 +163,9 @@ static int table_member(struct apply_type t, atom name, struct apply_type *ret)
 static struct apply_type table_item(struct apply_type t)
 {
 	const struct field *f = t.node;
-	return f->kind == KIND_STRINGS && (t.form == ELEMENT || f->shape == SHAPE_ONE) ? table_type(NULL, TEXT)
-		: table_one(f, NULL, ELEMENT);
+	if (f->kind == KIND_STRINGS && (t.form == ELEMENT || f->shape == SHAPE_ONE))
+		return table_type(NULL, TEXT);
+	return table_one(f, NULL, ELEMENT);
 }
 
 static str table_default(struct apply_type t, atom name)

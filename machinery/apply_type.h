@@ -30,8 +30,7 @@ struct apply_shape {
 	bool list_atomic;    /* owned as a whole; else by items: associative */
 	bool map_atomic;     /* likewise; else by members */
 	bool deduced;        /* a map of anything, of which nothing is declared */
-	/* associative list: the fields that tell items apart, ended by 0; NULL: a set of scalars */
-	const atom *keys;
+	const atom *keys;    /* associative list: the fields that tell items apart, ended by 0; NULL: a set */
 };
 
 struct apply_schema {

@@ -24,8 +24,7 @@ static void validate_map(struct typed_walk *w, struct apply_type t, struct val v
 }
 
 static void validate_list(struct typed_walk *w, struct apply_type t, const struct apply_shape *s, struct val v,
-			  bool duplicates,
-			  const struct step *at)
+			  bool duplicates, const struct step *at)
 {
 	struct apply_type item = t.schema->item(t);
 
@@ -131,8 +130,8 @@ static struct field_set fields_of_map(struct fields *f, struct apply_type t, str
 }
 
 /* An item is always owned along with what it holds. Items that share a key are owned as one, without a look inside. */
-static struct field_set fields_of_list(struct fields *f, struct apply_type t, const struct apply_shape *s, struct val v,
-				       const struct step *at)
+static struct field_set fields_of_list(struct fields *f, struct apply_type t, const struct apply_shape *s,
+				       struct val v, const struct step *at)
 {
 	struct apply_type item = t.schema->item(t);
 	struct typed_items items;
@@ -278,8 +277,6 @@ struct field_set apply_name_fields(struct arena *a, struct apply_type t, struct 
 	return (struct field_set){ nodes, s.n };
 }
 
-static struct field_set reconcile(struct arena *a, struct apply_type t, struct field_set s);
-
 /* What was owned piece by piece and is atomic now is owned as a whole. */
 static struct field_node reconcile_node(struct arena *a, struct apply_type t, const struct field_node *node)
 {
@@ -289,12 +286,12 @@ static struct field_node reconcile_node(struct arena *a, struct apply_type t, co
 
 	if (!whole && atomic)
 		return (struct field_node){ .at = node->at, .member = true };
-	struct field_set children = reconcile(a, t, field_node_set(node));
+	struct field_set children = apply_reconcile(a, t, field_node_set(node));
 	return (struct field_node){ .at = node->at, .children = children.nodes, .n = children.n,
 				    .member = node->member };
 }
 
-static struct field_set reconcile(struct arena *a, struct apply_type t, struct field_set s)
+struct field_set apply_reconcile(struct arena *a, struct apply_type t, struct field_set s)
 {
 	struct apply_shape shape = typed_type(t);
 	bool map = shape.map, list = !map && !shape.scalar && shape.list;
@@ -320,6 +317,3 @@ static struct field_set reconcile(struct arena *a, struct apply_type t, struct f
 	}
 	return nodes ? (struct field_set){ nodes, s.n } : s;
 }
-
-struct field_set apply_reconcile(struct arena *a, struct apply_type t,
-				 struct field_set s) { return reconcile(a, t, s); }

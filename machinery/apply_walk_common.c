@@ -152,8 +152,7 @@ bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_s
 		buf_addc(&b, '}');
 		break;
 	default:
-		buf_add(&b, scalar == APPLY_BOOLEAN ? STR("expected boolean, got &{")
-			: STR("expected any scalar, got &{"));
+		buf_addf(&b, "expected %s, got &{", scalar == APPLY_BOOLEAN ? "boolean" : "any scalar");
 		patch_go_print(&b, v);
 		buf_addc(&b, '}');
 	}
@@ -161,8 +160,10 @@ bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_s
 	return false;
 }
 
-int typed_member(struct apply_type t, atom name, struct apply_type *ret) { return t.schema
-									   ? t.schema->member(t, name, ret) : 0; }
+int typed_member(struct apply_type t, atom name, struct apply_type *ret)
+{
+	return t.schema ? t.schema->member(t, name, ret) : 0;
+}
 
 /* ---- items ---- */
 
@@ -252,8 +253,7 @@ static void items_sort(struct arena *a, struct typed_items *items)
 }
 
 bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s,
-		 struct val list,
-		 enum typed_broken broken, struct typed_items *ret)
+		 struct val list, enum typed_broken broken, struct typed_items *ret)
 {
 	bool all = true;
 
@@ -264,7 +264,7 @@ bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type 
 	for (uint32_t i = 0; i < list.n && (all || broken != TYPED_STOP); i++) {
 		struct typed_item item = { .val = list.items[i], .index = i };
 		const char *problem = s->keys ? keyed_element(w, t, s->keys, item.val, &item.at)
-			: set_element(&list.items[i], &item.at);
+					      : set_element(&list.items[i], &item.at);
 		if (problem && broken == TYPED_KEEP) {
 			item.at = (struct path_element){ .kind = PATH_BROKEN };
 		} else if (problem) {

@@ -79,8 +79,7 @@ enum typed_broken {
 
 /* Anything but a list has no items. Returns false when an error was noted. */
 bool typed_items(struct typed_walk *w, const struct step *at, struct apply_type t, const struct apply_shape *s,
-		 struct val list,
-		 enum typed_broken broken, struct typed_items *ret);
+		 struct val list, enum typed_broken broken, struct typed_items *ret);
 /* The first item with that element, or NULL. */
 const struct typed_item *typed_items_find(const struct typed_items *items, const struct path_element *at);
 

@@ -28,6 +28,14 @@ static const struct disabled {
 	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_disruptionMode, false },
 	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_priorityClassName, false },
 	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_priority, false },
+	{ TYPE(coordination_v1, LeaseSpec), A_strategy, false },                      /* CoordinatedLeaderElection */
+	{ TYPE(coordination_v1, LeaseSpec), A_preferredHolder, false },
+	{ TYPE(storage_v1, CSIDriverSpec), A_preventPodSchedulingIfMissing, false },  /* VolumeLimitScaling */
+	{ TYPE(resource_v1, Device), A_nodeAllocatableResourceMappings, false },      /* DRANodeAllocatableResources */
+	{ TYPE(resource_v1, DeviceAttribute), A_bools, false },                       /* DRAListTypeAttributes */
+	{ TYPE(resource_v1, DeviceAttribute), A_ints, false },
+	{ TYPE(resource_v1, DeviceAttribute), A_strings, false },
+	{ TYPE(resource_v1, DeviceAttribute), A_versions, false },
 };
 
 /* ---- does an object use one of them? ---- */

@@ -47,9 +47,7 @@ static int list_cmp(struct val x, struct val y)
 	return int_cmp(x.n, y.n);
 }
 
-/*
- * Members stand in the order of their names. The first name that only one side has decides, for the side that has it.
- */
+/* Members stand in the order of their names. The first name that only one side has decides. */
 static int object_cmp(struct val x, struct val y)
 {
 	for (uint32_t i = 0; i < x.n && i < y.n; i++) {
@@ -358,8 +356,9 @@ static void output_change(struct output *o, uint32_t i, bool member, struct fiel
 
 static struct field_set output_set(struct output *o)
 {
-	struct field_set s = o->nodes ? (struct field_set){ o->nodes, o->n }
-		: (struct field_set){ o->same.nodes, o->taken };
+	struct field_set s = { o->same.nodes, o->taken };
+	if (o->nodes)
+		s = (struct field_set){ o->nodes, o->n };
 	return s.n ? s : FIELD_SET_EMPTY;
 }
 
@@ -462,8 +461,10 @@ static struct field_set difference(struct arena *a, struct field_set x, struct f
 	return output_set(&o);
 }
 
-struct field_set field_set_difference(struct arena *a, struct field_set x,
-				      struct field_set y) { return difference(a, x, y, false); }
+struct field_set field_set_difference(struct arena *a, struct field_set x, struct field_set y)
+{
+	return difference(a, x, y, false);
+}
 
 struct field_set field_set_recursive_difference(struct arena *a, struct field_set x, struct field_set y)
 {

@@ -22,8 +22,7 @@ enum path_kind {
 	PATH_KEY,     /* [name="a"]: an item of a list, by some of its fields */
 	PATH_VALUE,   /* [="a"]: an item of a set */
 	PATH_INDEX,   /* [0]: an item of any other list */
-	/* an item of a keyed list or set that has neither key nor value: a null. Only while an object is pruned */
-	PATH_BROKEN,
+	PATH_BROKEN,  /* an item that has neither key nor value, such as a null; only while an object is pruned */
 };
 
 struct path_element {
@@ -57,8 +56,10 @@ static inline struct field_set field_node_set(const struct field_node *node)
 	return node ? (struct field_set){ node->children, node->n } : FIELD_SET_EMPTY;
 }
 
-static inline struct path_element path_field(atom name) { return (struct path_element){ .kind = PATH_FIELD,
-	.field = name }; }
+static inline struct path_element path_field(atom name)
+{
+	return (struct path_element){ .kind = PATH_FIELD, .field = name };
+}
 
 /* The total order of Kubernetes' value.Compare: numbers (1 equals 1.0), strings, booleans, lists, objects, null. */
 int path_value_cmp(struct val x, struct val y);
@@ -79,8 +80,7 @@ struct field_set_builder {
 	struct arena *arena;
 	struct field_node *nodes; /* of all open levels, as a stack */
 	uint32_t n, cap;
-	/* of equal nodes with children, the children of the last one count: what reading JSON does */
-	bool last_wins;
+	bool last_wins;           /* of equal nodes, the children of the last one count: what reading JSON does */
 };
 
 void field_set_builder_done(struct field_set_builder *b);

@@ -75,9 +75,7 @@ static int read_string(struct reader *r, str *ret)
 	return 0;
 }
 
-/*
- * Ordering and printing recurse over values. Numbers are floating point in Kubernetes once they were read from a set.
- */
+/* Numbers that were read from a set are floating point in Kubernetes. False: too deep for those who recurse over it. */
 static bool value_normal(struct arena *a, struct val *v, unsigned depth)
 {
 	if (depth == VAL_RECURSION_MAX)
@@ -253,23 +251,23 @@ static int read_level(struct reader *r, unsigned depth, struct field_set *ret, b
 
 int field_set_parse(struct arena *a, str fields_v1, struct field_set *ret, struct err *err)
 {
+	if (!fields_v1.n) {
+		*ret = FIELD_SET_EMPTY;
+		return 0;
+	}
 	struct reader r = { .arena = a, .start = fields_v1.p, .p = fields_v1.p, .end = fields_v1.p + fields_v1.n,
 			    .builder = { .arena = a, .last_wins = true }, .err = err };
-	struct field_set s = FIELD_SET_EMPTY;
+	struct field_set s;
 	bool member;
-	int res = 0;
+	int res = read_level(&r, 0, &s, &member);
 
-	if (fields_v1.n) {
-		res = read_level(&r, 0, &s, &member);
-		peek(&r);
-		if (res == 0 && r.p < r.end)
-			res = syntax(&r, "something follows the object");
-	}
+	peek(&r);
+	if (res == 0 && r.p < r.end)
+		res = syntax(&r, "something follows the object");
 	field_set_builder_done(&r.builder);
-	if (res < 0)
-		return res;
-	*ret = s;
-	return 0;
+	if (res == 0)
+		*ret = s;
+	return res;
 }
 
 /* ---- writing ---- */

@@ -190,7 +190,7 @@ static int decode_entry(struct arena *a, struct val entry, uint32_t i, struct ma
 
 	*ret = (struct manager){
 		.name = val_str(entry, manager), .api_version = val_str(entry, apiVersion),
-			.subresource = val_str(entry, subresource),
+		.subresource = val_str(entry, subresource),
 		.applied = str_eq(operation, STR("Apply")),
 	};
 	if (!ret->applied && !str_eq(operation, STR("Update")))

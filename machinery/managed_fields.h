@@ -69,8 +69,7 @@ struct val managed_keep_times(struct arena *a, struct val before, struct val aft
  * client-go.
  */
 int managed_upgrade_csa(struct arena *a, struct val list, str csa_manager, str ssa_manager, str subresource,
-			struct val *ret,
-			struct err *err);
+			struct val *ret, struct err *err);
 
 /* ---- the scale subresource, which has a type of its own ---- */
 
@@ -91,7 +90,6 @@ int managed_to_scale(struct arena *a, struct val list, const struct scale_path *
  * resource is written in. Managers that were not there before get no time, as in Kubernetes.
  */
 int managed_from_scale(struct arena *a, struct val list, struct val scale_list, str api_version,
-		       const struct scale_path *paths, size_t n,
-		       struct val *ret, struct err *err);
+		       const struct scale_path *paths, size_t n, struct val *ret, struct err *err);
 
 #endif

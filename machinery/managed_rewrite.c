@@ -56,8 +56,7 @@ static int entry_fields(struct arena *a, struct val entry, struct field_set *ret
 }
 
 int managed_upgrade_csa(struct arena *a, struct val list, str csa_manager, str ssa_manager, str subresource,
-			struct val *ret,
-			struct err *err)
+			struct val *ret, struct err *err)
 {
 	const str apply = STR("Apply"), update = STR("Update");
 	ptrdiff_t target = entry_find(list, ssa_manager, apply, subresource, STR_NONE);
@@ -140,8 +139,7 @@ int managed_to_scale(struct arena *a, struct val list, const struct scale_path *
  * the same.
  */
 int managed_from_scale(struct arena *a, struct val list, struct val scale_list, str api_version,
-		       const struct scale_path *paths, size_t n,
-		       struct val *ret, struct err *err)
+		       const struct scale_path *paths, size_t n, struct val *ret, struct err *err)
 {
 	struct managed m, scale;
 	struct field_set replicas = field_set_of(a, scale_replicas);
