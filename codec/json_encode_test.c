@@ -9,14 +9,10 @@
 static str encode(struct buf *b, struct val v, const struct type *type)
 {
 	struct json_encode_options opt = { .type = type };
-	struct err err = ERR_INIT;
+	static struct err err; /* outlives the call: its message may be the result */
 
 	buf_reset(b);
-	if (json_encode(b, v, &opt, &err) < 0) {
-		buf_reset(b);
-		buf_add(b, err_str(&err));
-	}
-	return buf_str(b);
+	return json_encode(b, v, &opt, &err) < 0 ? err_str(&err) : buf_str(b);
 }
 
 TEST(json_quote)

@@ -6,7 +6,9 @@
 #include "codec/codec.h"
 #include "machinery/validate_priv.h"
 
-static const struct kind_rules *const all_rules[] = { rules_pod, rules_workloads };
+static const struct kind_rules *const all_rules[] = {
+	rules_pod, rules_workloads, rules_core, rules_networking, rules_storage, rules_access, rules_extensions,
+};
 
 static const struct kind_rules *rules_of(const struct type *type)
 {
@@ -217,7 +219,7 @@ void validate_create(const struct type *type, struct val object, struct field_er
 		rules->check(errors, object);
 	if (rules->flags & KIND_DECLARATIVE)
 		check_declared(errors, type, object, VAL_EMPTY);
-	if (errors->n == before)
+	if (errors->n == before && !(rules->flags & KIND_NOT_STORED))
 		check_generic_meta(errors, at, meta, namespaced, name_rule_path_segment);
 }
 

@@ -399,7 +399,7 @@ const struct kind_rules rules_core[] = {
 	  .prepare_update = prepare_node_update },
 	{ TYPE(core_v1, Endpoints), name_rule_subdomain, KIND_OWN_META, .defaults = default_endpoints, .check = check_endpoints,
 	  .check_update = check_endpoints_update },
-	{ TYPE(core_v1, Binding), name_rule_subdomain, KIND_OWN_META, .check = check_binding },
+	{ TYPE(core_v1, Binding), .flags = KIND_OWN_META | KIND_NOT_STORED, .check = check_binding },
 	{ TYPE(core_v1, Event), name_rule_subdomain, KIND_OWN_META, .check = check_core_event },
 	{ TYPE(events_v1, Event), name_rule_subdomain, KIND_OWN_META, .check = check_event, .check_update = check_event_update },
 	{ 0 },

@@ -36,6 +36,8 @@ enum kind_rules_flags {
 	KIND_GENERATION = 1 << 2,
 	/* A new object can bring its status along; else it is taken away from kinds that have a status subresource. */
 	KIND_STATUS_ON_CREATE = 1 << 3,
+	/* A question that is answered and not kept, such as a SubjectAccessReview: nothing is asked of its metadata. */
+	KIND_NOT_STORED = 1 << 4,
 };
 
 struct kind_rules {
