@@ -39,7 +39,7 @@ fuzz:
 
 install: all
 	meson configure $(BUILD) -Dprefix=$(PREFIX)
-	meson install -C $(BUILD)
+	meson install -C $(BUILD) --strip
 
 deps:
 	tools/deps

@@ -17,7 +17,10 @@
 
 struct val apply_empty_object(struct arena *a, const struct apply_request *req)
 {
-	return OBJECT(a, F(apiVersion, val_of_str(req->api_version)), F(kind, val_of_str(req->kind)));
+	struct member version = F(apiVersion, val_of_str(req->api_version)), kind = F(kind, val_of_str(req->kind));
+	if (req->type) /* each in the order of its trees */
+		return val_object(a, (struct member[]){ kind, version }, 2);
+	return val_object(a, (struct member[]){ version, kind }, 2);
 }
 
 /* Without managedFields, in the form that all walks take. */
@@ -34,9 +37,9 @@ struct field_set apply_filter(struct apply *op, str api_version, struct field_se
 		const struct apply_reset *reset = &op->req->resets[i];
 		if (!str_eq(reset->api_version, api_version))
 			continue;
-		return reset->only ? field_set_matching(op->arena, s, reset->only)
-				   : field_set_recursive_difference(op->arena, s,
-								    field_set_of(op->arena, reset->fields));
+		if (reset->only)
+			return field_set_matching(op->arena, s, reset->only);
+		return field_set_recursive_difference(op->arena, s, field_set_of(op->arena, reset->fields));
 	}
 	return s;
 }
@@ -88,7 +91,7 @@ int apply_convert(struct apply *op, const struct versioned *from, str api_versio
 	return 1;
 }
 
-/* What changed, in every version that a manager uses. */
+/* What changed, in every version that a manager uses; the version of the request is the first. */
 struct versions {
 	struct comparison_at {
 		str api_version;
@@ -96,7 +99,24 @@ struct versions {
 		struct apply_comparison changes;
 	} *v;
 	uint32_t n;
+	struct apply_comparison raw; /* of the first, before what cannot be owned was taken out */
 };
+
+/* Without a converter the objects are the same in all versions, and so are their changes. */
+static int compare_versioned(struct apply *op, struct versions *versions, const struct versioned *from,
+			     const struct versioned *to, struct apply_comparison *ret)
+{
+	if (versions->n && !op->req->converter) {
+		*ret = versions->raw;
+		return 0;
+	}
+	int r = apply_compare(op->arena, from->type, from->v, to->v, ret, op->err);
+	if (r < 0)
+		return err_wrap(op->err, r, "failed to compare objects");
+	if (!versions->n)
+		versions->raw = *ret;
+	return 0;
+}
 
 static int compare_at(struct apply *op, struct versions *versions, const struct versioned *from,
 		      const struct versioned *to, str api_version, const struct comparison_at **ret)
@@ -115,9 +135,8 @@ static int compare_at(struct apply *op, struct versions *versions, const struct 
 	if (r < 0)
 		return err_wrap(op->err, r, "failed to convert object");
 	if (r > 0) {
-		r = apply_compare(op->arena, x.type, x.v, y.v, &c->changes, op->err);
-		if (r < 0)
-			return err_wrap(op->err, r, "failed to compare objects");
+		if ((r = compare_versioned(op, versions, &x, &y, &c->changes)) < 0)
+			return r;
 		c->exists = true;
 		c->changes.removed = apply_filter(op, api_version, c->changes.removed);
 		c->changes.modified = apply_filter(op, api_version, c->changes.modified);
@@ -153,7 +172,7 @@ int apply_take_changes(struct apply *op, const struct versioned *from, const str
 		       bool stop, struct apply_comparison *ret_changes, struct apply_taken *ret_taken)
 {
 	struct managed *m = &op->managed;
-	struct versions versions = { ARENA_ARRAY(op->arena, struct comparison_at, m->n + 1), 0 };
+	struct versions versions = { .v = ARENA_ARRAY(op->arena, struct comparison_at, m->n + 1) };
 	struct field_set *rest = ARENA_ARRAY(op->arena, struct field_set, m->n);
 	const struct comparison_at *c;
 	int r = compare_at(op, &versions, from, to, op->req->api_version, &c);
@@ -258,6 +277,8 @@ struct val apply_with_managed(struct apply *op, struct val object)
 	struct val metadata = val_get(object, metadata);
 	struct val_builder b = val_builder(op->arena);
 
+	if (!val_exists(list) && !val_exists(metadata))
+		return object;
 	VAL_EACH_MEMBER(m, metadata) {
 		if (m->key == A_managedFields)
 			continue;

@@ -68,18 +68,19 @@ struct apply_conflicts {
 
 /*
  * The live object (VAL_NONE: there is none yet) with the patch applied and its managedFields brought up to date. If
- * that changes nothing it is the live object, perhaps with other managedFields. -ERR_CONFLICT and *ret_conflicts (may
- * be NULL) when others own what would change and force is not set. -ERR_BAD_REQUEST when the patch is of another kind
- * or has managedFields. Patches that do not fit the type are -ERR_INTERNAL with Kubernetes' text, which answers them
- * with code 500 and no reason.
+ * that changes nothing it is the live object, perhaps with other managedFields.
+ * -ERR_CONFLICT and *ret_conflicts (may be NULL) when others own what would change and force is not set.
+ * -ERR_BAD_REQUEST when the patch is of another kind, has managedFields or is nested too deeply. -ERR_INTERNAL when it
+ * does not fit the type: Kubernetes answers that with the same text, code 500 and no reason.
  */
 int apply_patch(struct arena *a, const struct apply_request *req, struct val live, struct val patch, bool force,
 		struct val *ret, struct apply_conflicts *ret_conflicts, struct err *err);
 
 /*
  * For all other writes: the new object (as it is going to be stored) with the managedFields that it gets. live is
- * VAL_NONE for a create. A client that sends managedFields changes them, one that sends [] or [{}] ends their
- * tracking. An error means that they could not be computed: Kubernetes then stores the object without managedFields.
+ * VAL_NONE for a create. A client that sends managedFields changes them, one that sends [{}] ends their tracking (so
+ * does [], in trees that tell it from nothing).
+ * An error means that they could not be computed: Kubernetes then stores the object without managedFields.
  */
 int apply_update(struct arena *a, const struct apply_request *req, struct val live, struct val new_object,
 		 struct val *ret, struct err *err);

@@ -1,8 +1,9 @@
-/*
- * The walks over two values: what changed between them, and one merged into the other.
- */
+/* The walks over two values: what changed between them, and one merged into the other. */
 #include "machinery/apply_walk_priv.h"
 #include "machinery/patch_priv.h"
+
+/* Kept out of its caller: every level of a tree would pay for the frame of the shape that it does not have. */
+#define LEAN __attribute__((noinline))
 
 /* Null and what is no map at all have no members; the same goes for lists. */
 static struct val as_map(struct val v) { return v.type == VAL_OBJECT ? v : VAL_EMPTY; }
@@ -99,6 +100,7 @@ static void compare_maps(struct compare *c, struct apply_type t, struct val from
 	level_end(c, &l, ret);
 }
 
+LEAN
 static bool compare_map(struct compare *c, struct apply_type t, const struct apply_shape *s, struct val from,
 			struct val to, const struct step *at, struct change *ret)
 {
@@ -144,6 +146,7 @@ static uint32_t run_length(const struct typed_items *items, uint32_t i)
 	return n;
 }
 
+LEAN
 static bool compare_list(struct compare *c, struct apply_type t, const struct apply_shape *s, struct val from,
 			 struct val to, const struct step *at, struct change *ret)
 {
@@ -160,7 +163,7 @@ static bool compare_list(struct compare *c, struct apply_type t, const struct ap
 	while (i < x.n || j < y.n) {
 		int order = i == x.n ? 1 : j == y.n ? -1 : path_element_cmp(&x.sorted[i]->at, &y.sorted[j]->at);
 		uint32_t n_x = order <= 0 ? run_length(&x, i) : 0, n_y = order >= 0 ? run_length(&y, j) : 0;
-		compare_item(c, item, x.sorted + (n_x ? i : 0), n_x, y.sorted + (n_y ? j : 0), n_y, at);
+		compare_item(c, item, n_x ? &x.sorted[i] : NULL, n_x, n_y ? &y.sorted[j] : NULL, n_y, at);
 		i += n_x;
 		j += n_y;
 	}
@@ -217,6 +220,7 @@ int apply_compare(struct arena *a, struct apply_type t, struct val from, struct 
 static struct val merge(struct typed_walk *w, struct apply_type t, struct val base, struct val over,
 			const struct step *at);
 
+LEAN
 static struct val merge_maps(struct typed_walk *w, struct apply_type t, struct val base, struct val over,
 			     const struct step *at)
 {
@@ -320,6 +324,7 @@ static void merge_in_order(struct list_merge *m)
 	}
 }
 
+LEAN
 static struct val merge_lists(struct typed_walk *w, struct apply_type t, const struct apply_shape *s, struct val base,
 			      struct val over, const struct step *at)
 {

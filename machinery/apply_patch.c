@@ -1,3 +1,8 @@
+/*
+ * Apply. Pruning is the part that is hard to see: what the manager gave up is removed from the merged object first,
+ * together with all structs on the way to it; then what anybody owns is put back, and last what nobody ever owned. So
+ * a field goes only if the manager owned it and nobody else does.
+ */
 #include "codec/atoms.h"
 #include "codec/codec.h"
 #include "machinery/apply_priv.h"
@@ -44,8 +49,7 @@ static int add_back_owned(struct apply *op, str api_version, struct versioned *m
 static int add_back_all_owned(struct apply *op, const struct versioned *merged, struct versioned *pruned)
 {
 	struct versioned m = *merged;
-	str first = pruned->api_version;
-	/* before any conversion, which may need fields that were pruned */
+	str first = pruned->api_version; /* before any conversion, which may need fields that were pruned */
 	int r = add_back_owned(op, first, &m, pruned);
 
 	for (uint32_t i = 0; r >= 0 && i < op->managed.n; i++) {
@@ -111,7 +115,6 @@ struct outcome {
 	struct versioned object;
 	struct apply_taken conflicts;
 };
-
 
 static str manager_text(struct arena *a, const struct manager *m)
 {
@@ -390,6 +393,43 @@ static int prepare(struct apply *op, struct val object, struct val patch, struct
 	return 0;
 }
 
+/* What the decoder says about a JSON text, as Kubernetes says it about a tree. */
+static void reword(struct arena *a, struct err *err)
+{
+	str text = err ? arena_str(a, err_str(err)) : STR_NONE, what, type;
+	ptrdiff_t into = str_find(text, STR(" into Go struct field ")), of = str_find(text, STR(" of type "));
+
+	if (str_starts(text, STR("illegal base64"))) {
+		err_wrap(err, 0, "error decoding from json");
+		return;
+	}
+	if (into < 0 || of < into)
+		return;
+	what = str_head(text, (size_t)into);
+	type = str_skip(text, (size_t)of + STR(" of type ").n);
+	if (str_starts(what, STR("json: cannot unmarshal number ")))
+		err_set(err, err->code, "cannot convert float64 to " STR_FMT, STR_ARG(type));
+	else
+		err_set(err, err->code, STR_FMT " into Go value of type " STR_FMT, STR_ARG(what), STR_ARG(type));
+}
+
+/* The result of the merge as an object of the kind. */
+static int to_typed(struct apply *op, struct val merged, struct val patch, struct val *ret)
+{
+	str text = apply_object_text(op->arena, patch), kind;
+	int r = val_canonical(op->arena, merged, op->req->type, NULL, ret, op->err);
+
+	if (r >= 0)
+		return 0;
+	reword(op->arena, op->err);
+	kind = str_skip(text, (size_t)str_find(text, STR("; ")) + 2);
+	err_wrap(op->err, r, "unable to convert unstructured object to " STR_FMT, STR_ARG(kind));
+	if (op->err)
+		op->err->code = ERR_INTERNAL;
+	return err_wrap(op->err, -ERR_INTERNAL, "failed to convert new object (" STR_FMT ") to proper version",
+			STR_ARG(text));
+}
+
 int apply_patch(struct arena *a, const struct apply_request *req, struct val live, struct val patch, bool force,
 		struct val *ret, struct apply_conflicts *ret_conflicts, struct err *err)
 {
@@ -407,9 +447,8 @@ int apply_patch(struct arena *a, const struct apply_request *req, struct val liv
 	settle_claim(&op, changed);
 	if (changed || !val_exists(live)) {
 		object = out.object.v;
-		if (req->type && (r = val_canonical(a, out.object.v, req->type, NULL, &object, err)) < 0)
-			return err_wrap(err, r, "failed to convert new object (" STR_FMT ") to proper version",
-					STR_ARG(apply_object_text(a, patch)));
+		if (req->type && (r = to_typed(&op, out.object.v, patch, &object)) < 0)
+			return r;
 	}
 	if ((r = update_last_applied(&op, patch, &object)) < 0)
 		return r;

@@ -7,6 +7,73 @@
 
 /* ---- validating ---- */
 
+/* %#v of a decoded JSON value. */
+static void print_go_syntax(struct arena *a, struct buf *b, struct val v)
+{
+	if (v.type != VAL_OBJECT && v.type != VAL_LIST) {
+		if (v.type == VAL_STRING)
+			buf_add_quoted(b, val_as_str(v));
+		else if (val_is_nil(v))
+			buf_add(b, STR("interface {}(nil)"));
+		else
+			patch_go_print(b, v);
+		return;
+	}
+	v = patch_sorted(a, v);
+	buf_add(b, v.type == VAL_LIST ? STR("[]interface {}{") : STR("map[string]interface {}{"));
+	for (uint32_t i = 0; i < v.n && !b->overflow; i++) {
+		if (i)
+			buf_add(b, STR(", "));
+		if (v.type == VAL_OBJECT) {
+			buf_add_quoted(b, atom_str(v.members[i].key));
+			buf_addc(b, ':');
+		}
+		print_go_syntax(a, b, v.type == VAL_LIST ? v.items[i] : v.members[i].val);
+	}
+	buf_addc(b, '}');
+}
+
+static const char *go_type_name(struct val v)
+{
+	switch ((enum val_type)v.type) {
+	case VAL_BOOL: return "bool";
+	case VAL_INT: return "int64";
+	case VAL_DOUBLE: return "float64";
+	case VAL_STRING: return "string";
+	case VAL_LIST: return "[]interface {}";
+	case VAL_RAW:
+	case VAL_OBJECT: return "map[string]interface {}";
+	case VAL_NONE:
+	case VAL_NULL: break;
+	}
+	return "<nil>";
+}
+
+static void validate_scalar(struct typed_walk *w, enum apply_scalar scalar, struct val v, const struct step *at)
+{
+	bool number = v.type == VAL_INT || v.type == VAL_DOUBLE, any = v.type >= VAL_BOOL && v.type <= VAL_STRING;
+
+	if (val_is_nil(v) || (scalar == APPLY_NUMERIC && number) || (scalar == APPLY_STRING && v.type == VAL_STRING) ||
+	    (scalar == APPLY_BOOLEAN && v.type == VAL_BOOL) || (scalar == APPLY_UNTYPED && any))
+		return;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(2048);
+	switch (scalar) {
+	case APPLY_NUMERIC:
+		buf_addf(&b, "expected numeric (int or float), got %s", go_type_name(v));
+		break;
+	case APPLY_STRING:
+		buf_add(&b, STR("expected string, got &value.valueUnstructured{Value:"));
+		print_go_syntax(w->arena, &b, v);
+		buf_addc(&b, '}');
+		break;
+	default:
+		buf_addf(&b, "expected %s, got &{", scalar == APPLY_BOOLEAN ? "boolean" : "any scalar");
+		patch_go_print(&b, v);
+		buf_addc(&b, '}');
+	}
+	typed_error(w, at, buf_str(&b));
+}
+
 static void validate(struct typed_walk *w, struct apply_type t, struct val v, bool duplicates, const struct step *at);
 
 static void validate_map(struct typed_walk *w, struct apply_type t, struct val v, bool duplicates,
@@ -63,7 +130,7 @@ static void validate(struct typed_walk *w, struct apply_type t, struct val v, bo
 
 	switch (typed_shape_of(&s, v)) {
 	case TYPED_SCALAR:
-		typed_scalar_fits(w, at, (enum apply_scalar)s.scalar, v, "");
+		validate_scalar(w, (enum apply_scalar)s.scalar, v, at);
 		break;
 	case TYPED_MAP:
 		if (v.type == VAL_OBJECT)

@@ -2,7 +2,6 @@
 
 #include "codec/json.h"
 #include "machinery/apply_walk_priv.h"
-#include "machinery/patch_priv.h"
 
 /* ---- errors ---- */
 
@@ -57,50 +56,6 @@ int typed_result(const struct typed_walk *w, struct err *err)
 	return err_set(err, ERR_INTERNAL, STR_FMT, STR_ARG(buf_str(&b)));
 }
 
-/* ---- printing as Go does ---- */
-
-/* %#v of a decoded JSON value. */
-static void print_go_syntax(struct arena *a, struct buf *b, struct val v)
-{
-	if (v.type != VAL_OBJECT && v.type != VAL_LIST) {
-		if (v.type == VAL_STRING)
-			buf_add_quoted(b, val_as_str(v));
-		else if (val_is_nil(v))
-			buf_add(b, STR("interface {}(nil)"));
-		else
-			patch_go_print(b, v);
-		return;
-	}
-	v = patch_sorted(a, v);
-	buf_add(b, v.type == VAL_LIST ? STR("[]interface {}{") : STR("map[string]interface {}{"));
-	for (uint32_t i = 0; i < v.n && !b->overflow; i++) {
-		if (i)
-			buf_add(b, STR(", "));
-		if (v.type == VAL_OBJECT) {
-			buf_add_quoted(b, atom_str(v.members[i].key));
-			buf_addc(b, ':');
-		}
-		print_go_syntax(a, b, v.type == VAL_LIST ? v.items[i] : v.members[i].val);
-	}
-	buf_addc(b, '}');
-}
-
-static const char *go_type_name(struct val v)
-{
-	switch ((enum val_type)v.type) {
-	case VAL_BOOL: return "bool";
-	case VAL_INT: return "int64";
-	case VAL_DOUBLE: return "float64";
-	case VAL_STRING: return "string";
-	case VAL_LIST: return "[]interface {}";
-	case VAL_RAW:
-	case VAL_OBJECT: return "map[string]interface {}";
-	case VAL_NONE:
-	case VAL_NULL: break;
-	}
-	return "<nil>";
-}
-
 /* ---- shapes ---- */
 
 static bool is_scalar(struct val v) { return v.type >= VAL_BOOL && v.type <= VAL_STRING; }
@@ -130,34 +85,6 @@ bool typed_same_shape(const struct apply_shape *s, struct val x, struct val y)
 	bool x_fits = (s->scalar && is_scalar(x)) || (s->list && x.type == VAL_LIST) || (s->map && is_map(x));
 	bool y_fits = (s->scalar && is_scalar(y)) || (s->list && y.type == VAL_LIST) || (s->map && is_map(y));
 	return x_fits == y_fits && typed_shape_of(s, x) == typed_shape_of(s, y);
-}
-
-bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_scalar scalar, struct val v,
-		       const char *prefix)
-{
-	bool number = v.type == VAL_INT || v.type == VAL_DOUBLE;
-
-	if (val_is_nil(v) || (scalar == APPLY_NUMERIC && number) || (scalar == APPLY_STRING && v.type == VAL_STRING) ||
-	    (scalar == APPLY_BOOLEAN && v.type == VAL_BOOL) || (scalar == APPLY_UNTYPED && is_scalar(v)))
-		return true;
-	CLEANUP(buf_done) struct buf b = BUF_INIT(2048);
-	buf_add(&b, str_of(prefix));
-	switch (scalar) {
-	case APPLY_NUMERIC:
-		buf_addf(&b, "expected numeric (int or float), got %s", go_type_name(v));
-		break;
-	case APPLY_STRING:
-		buf_add(&b, STR("expected string, got &value.valueUnstructured{Value:"));
-		print_go_syntax(w->arena, &b, v);
-		buf_addc(&b, '}');
-		break;
-	default:
-		buf_addf(&b, "expected %s, got &{", scalar == APPLY_BOOLEAN ? "boolean" : "any scalar");
-		patch_go_print(&b, v);
-		buf_addc(&b, '}');
-	}
-	typed_error(w, at, buf_str(&b));
-	return false;
 }
 
 int typed_member(struct apply_type t, atom name, struct apply_type *ret)

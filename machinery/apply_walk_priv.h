@@ -48,10 +48,6 @@ enum typed_shape { TYPED_MAP, TYPED_SCALAR, TYPED_LIST, TYPED_NOTHING };
 enum typed_shape typed_shape_of(const struct apply_shape *s, struct val v);
 /* True when two values take the same one, so that they can be walked together. */
 bool typed_same_shape(const struct apply_shape *s, struct val x, struct val y);
-/* Notes what is wrong with a scalar. prefix is put before the message. */
-bool typed_scalar_fits(struct typed_walk *w, const struct step *at, enum apply_scalar scalar, struct val v,
-		       const char *prefix);
-
 /* The type of a member: as apply_schema.member; for a type that nothing fits 0. */
 int typed_member(struct apply_type t, atom name, struct apply_type *ret);
 

@@ -222,6 +222,8 @@ static int given_cmp(const void *x, const void *y)
 int managed_decode(struct arena *a, struct val list, struct managed *ret, struct err *err)
 {
 	uint32_t n = list.type == VAL_LIST ? list.n : 0, kept = 0;
+	if (n > MANAGED_ENTRIES_MAX)
+		return err_set(err, ERR_BAD_REQUEST, "more than %d managed fields entries", MANAGED_ENTRIES_MAX);
 	struct manager *given = ARENA_ARRAY(a, struct manager, n), *v = ARENA_ARRAY(a, struct manager, n);
 	struct manager **order = ARENA_ARRAY(a, struct manager *, n);
 

@@ -13,6 +13,7 @@
 
 enum {
 	MANAGED_UPDATERS_MAX = 10, /* Update entries that are kept apart; older ones are put together */
+	MANAGED_ENTRIES_MAX = 1000, /* of one object; more is an error, as the work grows with each */
 };
 
 struct manager {

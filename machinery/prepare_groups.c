@@ -106,30 +106,30 @@ static bool is_external(struct val service)
 	return has_node_ports(service) || (is_type(service, "ClusterIP") && val_len(val_get(service, spec, externalIPs)));
 }
 
-static bool uses_node_port(struct val ports, int64_t number)
-{
-	VAL_EACH(port, ports)
-		if (val_int(*port, nodePort) == number)
-			return true;
-	return false;
-}
+static str number_text(struct arena *a, int64_t number) { return arena_printf(a, "%lld", (long long)number); }
 
-static int64_t node_port_of(struct val ports, str name)
+/* The node ports that are given, as texts in the arena. */
+static void set_add_node_ports(struct arena *a, struct map *set, struct val ports)
 {
-	int64_t number = 0;
 	VAL_EACH(port, ports)
-		if (str_eq(val_str(*port, name), name))
-			number = val_int(*port, nodePort);
-	return number;
+		if (val_int(*port, nodePort))
+			set_add(set, number_text(a, val_int(*port, nodePort)));
 }
 
 /* Ports that were not given keep what ports of their name had, unless another port took it. */
 static struct val keep_node_ports(struct arena *a, struct val ports, struct val old)
 {
+	CLEANUP(map_done) struct map taken = MAP_INIT, by_name = MAP_INIT;
 	struct val_builder b = val_builder(a);
+
+	set_add_node_ports(a, &taken, ports);
+	VAL_EACH(port, old)
+		map_put(&by_name, val_str(*port, name), (void *)port);
 	VAL_EACH(port, ports) {
-		int64_t before = val_int(*port, nodePort) ? 0 : node_port_of(old, val_str(*port, name));
-		val_add_item(&b, before && !uses_node_port(ports, before) ? val_with(a, *port, val_of_int(before), nodePort) : *port);
+		const struct val *same = map_get(&by_name, val_str(*port, name));
+		int64_t before = same && val_int(*port, nodePort) == 0 ? val_int(*same, nodePort) : 0;
+		bool keeps = before && !set_has(&taken, number_text(a, before));
+		val_add_item(&b, keeps ? val_with(a, *port, val_of_int(before), nodePort) : *port);
 	}
 	return val_len(ports) ? val_end_list(&b) : ports;
 }
@@ -163,15 +163,16 @@ static struct val sync_cluster_ips(struct arena *a, struct val service, struct v
 
 static struct val without_node_port(struct arena *a, struct val port) { return val_without(a, port, nodePort); }
 
-static bool has_same_node_ports(struct val ports, struct val old)
+static bool has_same_node_ports(struct arena *a, struct val ports, struct val old)
 {
+	CLEANUP(map_done) struct map now = MAP_INIT, before = MAP_INIT;
+
+	set_add_node_ports(a, &now, ports);
+	set_add_node_ports(a, &before, old);
 	VAL_EACH(port, ports)
-		if (val_int(*port, nodePort) && !uses_node_port(old, val_int(*port, nodePort)))
+		if (val_int(*port, nodePort) && !set_has(&before, number_text(a, val_int(*port, nodePort))))
 			return false;
-	VAL_EACH(port, old)
-		if (val_int(*port, nodePort) && !uses_node_port(ports, val_int(*port, nodePort)))
-			return false;
-	return true;
+	return map_len(&now) == map_len(&before);
 }
 
 /* Takes a member away that the new type does not have, if the client did not touch it. */
@@ -189,7 +190,7 @@ static struct val drop_by_type(struct arena *a, struct val service, struct val o
 			spec = val_without(a, val_without(a, spec, clusterIPs), clusterIP);
 		spec = drop_unchanged(a, drop_unchanged(a, spec, before, A_ipFamilies), before, A_ipFamilyPolicy);
 	}
-	if (has_node_ports(old) && !has_node_ports(service) && has_same_node_ports(val_get(spec, ports), val_get(before, ports)))
+	if (has_node_ports(old) && !has_node_ports(service) && has_same_node_ports(a, val_get(spec, ports), val_get(before, ports)))
 		spec = default_within(a, spec, A_ports, without_node_port);
 	if (has_health_check(old) && !has_health_check(service))
 		spec = drop_unchanged(a, spec, before, A_healthCheckNodePort);
@@ -383,34 +384,37 @@ struct val prepare_api_service(struct arena *a, struct val service)
 	return val_put(a, service, A_status, OBJECT(a, F(conditions, LIST(a, available))));
 }
 
-static bool same_device(struct val a, struct val b)
+static str device_key(struct arena *a, struct val device)
 {
-	return str_eq(val_str(a, driver), val_str(b, driver)) && str_eq(val_str(a, pool), val_str(b, pool)) &&
-	       str_eq(val_str(a, device), val_str(b, device)) && str_eq(val_str(a, shareID), val_str(b, shareID));
+	return arena_printf(a, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(val_str(device, driver)), STR_ARG(val_str(device, pool)),
+			    STR_ARG(val_str(device, device)), STR_ARG(val_str(device, shareID)));
 }
 
-static bool has_device(struct val claim, struct val device)
+static void set_add_devices(struct arena *a, struct map *set, struct val claim)
 {
 	VAL_EACH(result, val_get(claim, status, allocation, devices, results))
-		if (same_device(*result, device))
-			return true;
-	return false;
+		set_add(set, device_key(a, *result));
 }
 
 /* What drivers said about devices goes when the devices are given back. */
 struct val prepare_resource_claim_update(struct arena *a, str subresource, struct val claim, struct val old)
 {
 	struct val devices = val_get(claim, status, devices);
+	CLEANUP(map_done) struct map before = MAP_INIT, now = MAP_INIT;
 	struct val_builder b = val_builder(a);
 	size_t kept = 0;
 
 	if (subresource.n == 0)
 		return claim;
-	VAL_EACH(device, devices)
-		if (!has_device(old, *device) || has_device(claim, *device)) {
+	set_add_devices(a, &before, old);
+	set_add_devices(a, &now, claim);
+	VAL_EACH(device, devices) {
+		str key = device_key(a, *device);
+		if (!set_has(&before, key) || set_has(&now, key)) {
 			val_add_item(&b, *device);
 			kept++;
 		}
+	}
 	if (kept != val_len(devices))
 		claim = val_with(a, claim, kept ? val_end_list(&b) : VAL_EMPTY, status, devices);
 	return keep_meta(a, claim, old);

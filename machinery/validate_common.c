@@ -51,6 +51,12 @@ bool list_has(struct val list, str text)
 	return false;
 }
 
+void set_add_all(struct map *set, struct val list)
+{
+	VAL_EACH(item, list)
+		set_add(set, val_as_str(*item));
+}
+
 size_t base64_size(str base64)
 {
 	size_t padding = str_ends(base64, STR("==")) ? 2 : str_ends(base64, STR("=")) ? 1 : 0;
@@ -77,17 +83,20 @@ static void add_all(struct field_errors *e, const struct field_path *at, str val
 		field_invalid(e, at, VAL_STR(value), STR_FMT, STR_ARG(found->text[i]));
 }
 
+/* Old values are looked through only for bad ones, and only as long as errors are gathered. */
+static bool is_excused(struct field_errors *e, str value, struct val old) { return e->n == FIELD_ERRORS_MAX || list_has(old, value); }
+
 void check_legacy_ip(struct field_errors *e, const struct field_path *at, str value, struct val old)
 {
 	struct name_errors found;
-	if (!list_has(old, value) && ip_check_legacy(value, true, &found))
+	if (ip_check_legacy(value, true, &found) && !is_excused(e, value, old))
 		add_all(e, at, value, &found);
 }
 
 void check_legacy_cidr(struct field_errors *e, const struct field_path *at, str value, struct val old)
 {
 	struct name_errors found;
-	if (!list_has(old, value) && cidr_check_legacy(value, true, &found))
+	if (cidr_check_legacy(value, true, &found) && !is_excused(e, value, old))
 		add_all(e, at, value, &found);
 }
 

@@ -210,17 +210,9 @@ static bool keeps_selectable(struct val now, struct val before)
 	return val_len(before) > SELECTABLE_MAX && val_semantic_equal(TYPE(apiextensions_v1, SelectableField), now, before);
 }
 
-static struct val version_named(struct val versions, str name)
-{
-	VAL_EACH(version, versions)
-		if (str_eq(val_str(*version, name), name))
-			return *version;
-	return VAL_EMPTY;
-}
-
-/* at: of the version; full is the version, shown what of it stands in the view. */
-static void check_version(struct field_errors *e, const struct field_path *at, struct val full, struct val shown,
-			  const struct crd_before *before, const struct schema_options *opt)
+/* at: of the version; full is the version, shown what of it stands in the view; old is NULL for a new one. */
+static void check_version(struct field_errors *e, const struct field_path *at, struct val full, struct val shown, const struct val *old,
+			  const struct schema_options *opt)
 {
 	struct val fields = val_get(shown, selectableFields);
 
@@ -231,28 +223,29 @@ static void check_version(struct field_errors *e, const struct field_path *at, s
 	check_columns(e, FIELD(at, "additionalPrinterColumns"), val_get(shown, additionalPrinterColumns));
 	if (val_len(fields) == 0)
 		return;
-	struct val old = version_named(val_get(before->spec, versions), val_str(full, name));
 	if (!val_has(shown, schema, openAPIV3Schema))
 		field_invalid(e, FIELD(at, "selectableFields"), VAL_LIT(""),
 			      "may only be set when `version.schema.openAPIV3Schema` is not included");
 	else
 		check_selectable(e, FIELD(at, "selectableFields"), fields, val_get(shown, schema, openAPIV3Schema),
-				 keeps_selectable(fields, val_get(old, selectableFields)));
+				 old && keeps_selectable(fields, val_get(*old, selectableFields)));
 }
 
 static void check_versions(struct field_errors *e, const struct field_path *at, const struct crd *crd, const struct crd_before *before,
 			   const struct schema_options *opt)
 {
-	CLEANUP(map_done) struct map names = MAP_INIT;
+	CLEANUP(map_done) struct map names = MAP_INIT, old = MAP_INIT;
 	struct val shown = internal_form(e->arena, TYPE(apiextensions_v1, CustomResourceDefinitionVersion), crd->shown);
 	size_t stored = 0;
 	bool unique = true;
 
+	VAL_EACH(version, val_get(before->spec, versions))
+		map_put(&old, val_str(*version, name), (void *)version);
 	for (size_t i = 0; i < val_len(crd->versions); i++) {
 		struct val version = val_at(crd->versions, i);
 		stored += val_bool(version, storage);
 		unique &= set_add(&names, val_str(version, name));
-		check_version(e, FIELD_INDEX(at, i), version, val_at(crd->shown, i), before, opt);
+		check_version(e, FIELD_INDEX(at, i), version, val_at(crd->shown, i), map_get(&old, val_str(version, name)), opt);
 	}
 	if (!unique)
 		field_invalid(e, at, shown, "must contain unique version names");
@@ -408,18 +401,22 @@ static void check_stored_versions(struct field_errors *e, struct val crd)
 {
 	const struct field_path *at = FIELD(FIELD(NULL, "status"), "storedVersions");
 	struct val stored = val_get(crd, status, storedVersions), versions = val_get(crd, spec, versions);
+	CLEANUP(map_done) struct map was_stored = MAP_INIT, named = MAP_INIT;
 	size_t i = 0;
 
 	if (val_len(stored) == 0) {
 		field_invalid(e, at, stored, "must have at least one stored version");
 		return;
 	}
-	VAL_EACH(version, versions)
-		if (val_bool(*version, storage) && !list_has(stored, val_str(*version, name)))
+	set_add_all(&was_stored, stored);
+	VAL_EACH(version, versions) {
+		set_add(&named, val_str(*version, name));
+		if (val_bool(*version, storage) && !set_has(&was_stored, val_str(*version, name)))
 			field_invalid(e, at, stored, "must have the storage version " STR_FMT, STR_ARG(val_str(*version, name)));
+	}
 	VAL_EACH(name, stored) {
 		str n = val_as_str(*name);
-		if (!val_exists(version_named(versions, n)))
+		if (!set_has(&named, n))
 			field_invalid(e, FIELD_INDEX(at, i), *name,
 				      "missing from spec.versions; " STR_FMT " was previously a storage version, and must remain in spec.versions"
 				      " until a storage migration ensures no data remains persisted in " STR_FMT " and removes " STR_FMT

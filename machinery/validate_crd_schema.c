@@ -425,6 +425,7 @@ void check_list_keys(struct field_errors *e, const struct field_path *at, struct
 {
 	str type = val_str(schema, x_kubernetes_list_type);
 	const struct field_path *at_items = FIELD(at, "items");
+	CLEANUP(map_done) struct map required = MAP_INIT;
 	struct val items = items_of(schema);
 
 	if (!val_exists(items) || (!str_eq(type, STR("set")) && !str_eq(type, STR("map"))))
@@ -433,12 +434,13 @@ void check_list_keys(struct field_errors *e, const struct field_path *at, struct
 		field_forbidden(e, FIELD(at_items, "nullable"), "cannot be nullable when x-kubernetes-list-type is " STR_FMT, STR_ARG(type));
 	if (!str_eq(type, STR("map")))
 		return;
+	set_add_all(&required, val_get(items, required));
 	VAL_EACH(key, val_get(schema, x_kubernetes_list_map_keys)) {
 		const struct field_path *at_key = FIELD_KEY(FIELD(at_items, "properties"), val_as_str(*key));
 		struct val property = val_find(val_get(items, properties), val_as_str(*key));
 		if (!val_exists(property))
 			continue;
-		if (!list_has(val_get(items, required), val_as_str(*key)) && !val_has(property, default))
+		if (!set_has(&required, val_as_str(*key)) && !val_has(property, default))
 			field_required(e, FIELD(at_key, "default"),
 				       "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property");
 		if (val_bool(property, nullable))

@@ -363,9 +363,10 @@ void check_binding_conditions(struct field_errors *e, const struct field_path *a
 {
 	const struct field_path *at_good = FIELD(at, "bindingConditions"), *at_bad = FIELD(at, "bindingFailureConditions");
 	struct val good = val_get(device, bindingConditions), bad = val_get(device, bindingFailureConditions);
-	CLEANUP(map_done) struct map seen = MAP_INIT;
+	CLEANUP(map_done) struct map seen = MAP_INIT, are_good = MAP_INIT;
 	size_t i = 0;
 
+	set_add_all(&are_good, good);
 	check_condition_names(e, at_good, good);
 	check_condition_names(e, at_bad, bad);
 	check_unique(e, at_good, good, 0);
@@ -373,7 +374,7 @@ void check_binding_conditions(struct field_errors *e, const struct field_path *a
 		const struct field_path *item = FIELD_INDEX(at_bad, i++);
 		if (!set_add(&seen, val_as_str(*name)))
 			field_duplicate(e, item, *name);
-		if (list_has(good, val_as_str(*name)))
+		if (set_has(&are_good, val_as_str(*name)))
 			field_invalid(e, item, *name, "bindingFailureConditions must not overlap with bindingConditions");
 	}
 	if (val_len(good) == 0 && val_len(bad))

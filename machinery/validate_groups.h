@@ -21,6 +21,8 @@ void check_name_joined(struct field_errors *e, const struct field_path *at, str 
 /* As check_immutable for a text, an absent one being "". */
 void check_immutable_str(struct field_errors *e, const struct field_path *at, str now, str before);
 bool list_has(struct val list, str text);
+/* Texts of the list; the set lives no longer than they. */
+void set_add_all(struct map *set, struct val list);
 /* The bytes that a text in base64 stands for; it is well-formed. */
 size_t base64_size(str base64);
 /* What Kubernetes prints about the difference of two objects, given as internal_form makes them. */

@@ -4,26 +4,20 @@
 #include "machinery/ip.h"
 #include "machinery/validate_groups.h"
 
-static bool same_taint(struct val a, struct val b)
-{
-	return str_eq(val_str(a, key), val_str(b, key)) && str_eq(val_str(a, effect), val_str(b, effect));
-}
-
 static void check_taints(struct field_errors *e, const struct field_path *at, struct val taints)
 {
+	CLEANUP(map_done) struct map seen = MAP_INIT;
 	size_t i = 0;
+
 	VAL_EACH(taint, taints) {
-		const struct field_path *item = FIELD_INDEX(at, i);
-		bool seen = false;
-		check_label_key(e, FIELD(item, "key"), val_str(*taint, key));
+		const struct field_path *item = FIELD_INDEX(at, i++);
+		str key = val_str(*taint, key), effect = val_str(*taint, effect);
+		check_label_key(e, FIELD(item, "key"), key);
 		check_name_joined(e, FIELD(item, "value"), val_str(*taint, value), name_check_label_value, ";");
-		check_taint_effect(e, FIELD(item, "effect"), val_str(*taint, effect), false);
-		for (size_t j = 0; j < i && !seen; j++)
-			seen = same_taint(val_at(taints, j), *taint);
-		if (seen)
+		check_taint_effect(e, FIELD(item, "effect"), effect, false);
+		if (!set_add(&seen, arena_printf(e->arena, STR_FMT "\n" STR_FMT, STR_ARG(effect), STR_ARG(key))))
 			field_error_add(e, FIELD_ERROR_DUPLICATE, item, internal_form(e->arena, TYPE(core_v1, Taint), *taint),
 					"taints must be unique by key and effect pair");
-		i++;
 	}
 }
 

@@ -161,13 +161,25 @@ static void check_quota_list(struct field_errors *e, const struct field_path *at
 	}
 }
 
-static bool is_scope(str scope)
+static const str all_scopes[] = { STR_INIT("Terminating"), STR_INIT("NotTerminating"), STR_INIT("BestEffort"),
+				  STR_INIT("NotBestEffort"), STR_INIT("PriorityClass"), STR_INIT("VolumeAttributesClass"),
+				  STR_INIT("CrossNamespacePodAffinity") };
+
+/* For each scope, how many hard limits are on resources that it does not apply to. */
+struct misfits {
+	size_t n[ARRAY_LEN(all_scopes)];
+};
+
+/* ARRAY_LEN(all_scopes) for what is no scope. */
+static size_t scope_index(str scope)
 {
-	static const str all[] = { STR_INIT("Terminating"), STR_INIT("NotTerminating"), STR_INIT("BestEffort"),
-				   STR_INIT("NotBestEffort"), STR_INIT("PriorityClass"), STR_INIT("VolumeAttributesClass"),
-				   STR_INIT("CrossNamespacePodAffinity"), { NULL, 0 } };
-	return str_in(scope, all);
+	size_t i = 0;
+	while (i < ARRAY_LEN(all_scopes) && !str_eq(all_scopes[i], scope))
+		i++;
+	return i;
 }
+
+static bool is_scope(str scope) { return scope_index(scope) < ARRAY_LEN(all_scopes); }
 
 /* Most scopes select pods, one selects claims: only what those use can be counted by scope. */
 static bool scope_fits(str scope, str resource)
@@ -176,20 +188,24 @@ static bool scope_fits(str scope, str resource)
 				       STR_INIT("limits.memory"), STR_INIT("requests.cpu"), STR_INIT("requests.memory"), { NULL, 0 } };
 	static const str claims[] = { STR_INIT("persistentvolumeclaims"), STR_INIT("requests.storage"), { NULL, 0 } };
 
-	if (!is_scope(scope))
-		return true;
 	if (str_eq(scope, STR("BestEffort")))
 		return str_eq(resource, STR("pods"));
 	return str_in(resource, str_eq(scope, STR("VolumeAttributesClass")) ? claims : compute);
 }
 
-/* As often as there are hard limits on resources that the scope does not apply to. */
-static size_t scope_misfits(struct val hard, str scope)
+static struct misfits misfits_of(struct val hard)
 {
-	size_t n = 0;
+	struct misfits misfits = { 0 };
 	VAL_EACH_MEMBER(m, hard)
-		n += is_quota_resource(atom_str(m->key)) && !scope_fits(scope, atom_str(m->key));
-	return n;
+		for (size_t i = 0; i < ARRAY_LEN(all_scopes) && is_quota_resource(atom_str(m->key)); i++)
+			misfits.n[i] += !scope_fits(all_scopes[i], atom_str(m->key));
+	return misfits;
+}
+
+static void check_scope_fits(struct field_errors *e, const struct field_path *at, str scope, const struct misfits *misfits, struct val shown)
+{
+	for (size_t n = is_scope(scope) ? misfits->n[scope_index(scope)] : 0; n; n--)
+		field_invalid(e, at, shown, "unsupported scope applied to resource");
 }
 
 static void check_scope_conflicts(struct field_errors *e, const struct field_path *at, const struct map *seen, struct val shown)
@@ -200,23 +216,21 @@ static void check_scope_conflicts(struct field_errors *e, const struct field_pat
 		field_invalid(e, at, shown, "conflicting scopes");
 }
 
-static void check_scopes(struct field_errors *e, const struct field_path *at, struct val spec)
+static void check_scopes(struct field_errors *e, const struct field_path *at, struct val scopes, const struct misfits *misfits)
 {
 	CLEANUP(map_done) struct map seen = MAP_INIT;
-	struct val scopes = val_get(spec, scopes);
 
 	VAL_EACH(s, scopes) {
 		str scope = val_as_str(*s);
 		if (!is_scope(scope))
 			field_invalid(e, at, scopes, "unsupported scope");
-		for (size_t n = scope_misfits(val_get(spec, hard), scope); n; n--)
-			field_invalid(e, at, scopes, "unsupported scope applied to resource");
+		check_scope_fits(e, at, scope, misfits, scopes);
 		set_add(&seen, scope);
 	}
 	check_scope_conflicts(e, at, &seen, scopes);
 }
 
-static void check_scope_requirement(struct field_errors *e, const struct field_path *at, struct val spec, struct val requirement)
+static void check_scope_requirement(struct field_errors *e, const struct field_path *at, struct val requirement)
 {
 	static const str by_presence[] = { STR_INIT("BestEffort"), STR_INIT("NotBestEffort"), STR_INIT("Terminating"),
 					   STR_INIT("NotTerminating"), STR_INIT("CrossNamespacePodAffinity"), { NULL, 0 } };
@@ -225,11 +239,6 @@ static void check_scope_requirement(struct field_errors *e, const struct field_p
 	str scope = val_str(requirement, scopeName), operator = val_str(requirement, operator);
 	struct val values = val_get(requirement, values);
 
-	if (!is_scope(scope))
-		field_invalid(e, FIELD(at, "scopeName"), VAL_STR(scope), "unsupported scope");
-	for (size_t n = scope_misfits(val_get(spec, hard), scope); n; n--)
-		field_invalid(e, at, internal_form(e->arena, TYPE(core_v1, ScopeSelector), val_get(spec, scopeSelector)),
-			      "unsupported scope applied to resource");
 	if (str_in(scope, by_presence) && !str_eq(operator, STR("Exists")))
 		field_invalid(e, FIELD(at, "operator"), VAL_STR(operator),
 			      "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating,"
@@ -247,23 +256,30 @@ static void check_scope_requirement(struct field_errors *e, const struct field_p
 	}
 }
 
-static void check_scope_selector(struct field_errors *e, const struct field_path *at, struct val spec)
+static void check_scope_selector(struct field_errors *e, const struct field_path *at, struct val spec, const struct misfits *misfits)
 {
 	CLEANUP(map_done) struct map seen = MAP_INIT;
-	VAL_EACH(requirement, val_get(spec, scopeSelector, matchExpressions)) {
-		check_scope_requirement(e, at, spec, *requirement);
-		set_add(&seen, val_str(*requirement, scopeName));
+	struct val selector = val_get(spec, scopeSelector), shown = internal_form(e->arena, TYPE(core_v1, ScopeSelector), selector);
+
+	VAL_EACH(requirement, val_get(selector, matchExpressions)) {
+		str scope = val_str(*requirement, scopeName);
+		if (!is_scope(scope))
+			field_invalid(e, FIELD(at, "scopeName"), VAL_STR(scope), "unsupported scope");
+		check_scope_fits(e, at, scope, misfits, shown);
+		check_scope_requirement(e, at, *requirement);
+		set_add(&seen, scope);
 	}
-	struct val scopes = val_get(spec, scopes);
-	check_scope_conflicts(e, at, &seen, scopes);
+	check_scope_conflicts(e, at, &seen, val_get(spec, scopes));
 }
 
 static void check_quota_spec(struct field_errors *e, struct val spec)
 {
 	const struct field_path *at = FIELD(NULL, "spec");
+	struct misfits misfits = misfits_of(val_get(spec, hard));
+
 	check_quota_list(e, FIELD(at, "hard"), val_get(spec, hard));
-	check_scopes(e, FIELD(at, "scopes"), spec);
-	check_scope_selector(e, FIELD(FIELD(at, "scopeSelector"), "matchExpressions"), spec);
+	check_scopes(e, FIELD(at, "scopes"), val_get(spec, scopes), &misfits);
+	check_scope_selector(e, FIELD(FIELD(at, "scopeSelector"), "matchExpressions"), spec, &misfits);
 }
 
 static void check_quota_status(struct field_errors *e, struct val status)
@@ -282,13 +298,14 @@ void check_resource_quota(struct field_errors *e, struct val quota)
 
 static bool has_same_scopes(struct val a, struct val b)
 {
+	CLEANUP(map_done) struct map of_a = MAP_INIT, of_b = MAP_INIT;
+
+	set_add_all(&of_a, a);
+	set_add_all(&of_b, b);
 	VAL_EACH(scope, a)
-		if (!list_has(b, val_as_str(*scope)))
+		if (!set_has(&of_b, val_as_str(*scope)))
 			return false;
-	VAL_EACH(scope, b)
-		if (!list_has(a, val_as_str(*scope)))
-			return false;
-	return true;
+	return map_len(&of_a) == map_len(&of_b);
 }
 
 void check_resource_quota_update(struct field_errors *e, struct val quota, struct val old)

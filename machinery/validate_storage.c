@@ -1,5 +1,6 @@
 /* The kinds of storage.k8s.io; volumes and claims are in validate_volume.c. */
 #include "codec/atoms.h"
+#include "codec/json.h"
 #include "codec/quantity.h"
 #include "machinery/validate_groups.h"
 
@@ -10,6 +11,7 @@ enum {
 	VOLUME_ERROR_MAX = 1024,
 	NODE_ID_MAX = 256,
 	UPDATE_PERIOD_MIN = 10,
+	TERM_TEXT_MAX = 8 << 20,
 };
 
 /* ---- StorageClass and VolumeAttributesClass ---- */
@@ -66,53 +68,42 @@ static void check_topology_term(struct field_errors *e, const struct field_path 
 	}
 }
 
-/* The last requirement of that key counts, as in a map that is filled in order. */
-static struct val values_of(struct val term, str key)
+/* The same for terms that select the same: of a key's requirements the last counts, and no order. */
+static str term_text(struct arena *a, struct val term)
 {
-	struct val values = VAL_EMPTY;
-	VAL_EACH(requirement, val_get(term, matchLabelExpressions))
-		if (str_eq(val_str(*requirement, key), key))
-			values = val_get(*requirement, values);
-	return values;
-}
+	CLEANUP(buf_done) struct buf text = BUF_INIT(TERM_TEXT_MAX);
+	struct val_builder keys = val_builder(a);
+	struct err ignored;
 
-static bool is_subset(struct val values, struct val others)
-{
-	VAL_EACH(value, values)
-		if (!list_has(others, val_as_str(*value)))
-			return false;
-	return true;
-}
-
-/* Whether a has no key or value that b does not have. */
-static bool is_within(struct val a, struct val b)
-{
-	VAL_EACH(requirement, val_get(a, matchLabelExpressions)) {
-		str key = val_str(*requirement, key);
-		bool found = false;
-		VAL_EACH(other, val_get(b, matchLabelExpressions))
-			found |= str_eq(val_str(*other, key), key);
-		if (!found || !is_subset(values_of(a, key), values_of(b, key)))
-			return false;
+	VAL_EACH(requirement, val_get(term, matchLabelExpressions)) {
+		struct val_builder values = val_builder(a);
+		VAL_EACH(value, val_get(*requirement, values))
+			val_add_member(&values, atom_make(a, val_as_str(*value)), val_of_bool(true));
+		val_add_member(&keys, atom_make(a, val_str(*requirement, key)), val_sorted(a, val_end_object(&values)));
 	}
-	return true;
+	(void)json_encode(&text, val_sorted(a, val_end_object(&keys)), &(struct json_encode_options){ .plain = true }, &ignored);
+	return arena_str(a, buf_str(&text));
 }
 
 static void check_topologies(struct field_errors *e, struct val terms)
 {
+	CLEANUP(map_done) struct map counts = MAP_INIT;
 	size_t i = 0;
+
 	VAL_EACH(term, terms) {
-		const struct field_path *at = FIELD(FIELD_INDEX(FIELD(NULL, "allowedTopologies"), i), "matchLabelExpressions");
-		size_t copies = 0;
+		const struct field_path *at = FIELD(FIELD_INDEX(FIELD(NULL, "allowedTopologies"), i++), "matchLabelExpressions");
+		str text = term_text(e->arena, *term);
+		size_t *seen = map_get(&counts, text);
+		if (!seen) {
+			seen = ARENA_NEW(e->arena, size_t);
+			/* Kubernetes compares with as many empty terms as there are terms. */
+			*seen = val_len(val_get(*term, matchLabelExpressions)) ? 0 : val_len(terms);
+			map_put(&counts, text, seen);
+		}
 		check_topology_term(e, at, *term);
-		for (size_t j = 0; j < i; j++)
-			copies += is_within(val_at(terms, j), *term) && is_within(*term, val_at(terms, j));
-		/* Kubernetes compares with as many empty terms as there are terms. */
-		if (val_len(val_get(*term, matchLabelExpressions)) == 0)
-			copies += val_len(terms);
-		for (; copies; copies--)
+		for (size_t copies = *seen; copies && e->n < FIELD_ERRORS_MAX; copies--)
 			field_duplicate(e, at, VAL_LIT(""));
-		i++;
+		++*seen;
 	}
 }
 

@@ -74,6 +74,13 @@ TESTING str testing_update(struct arena *a, const char *object, const char *befo
 	struct field_errors errors;
 	struct err err = ERR_INIT;
 
+	/* what the registry does for all kinds */
+	if (!val_has(v, metadata, uid))
+		v = val_with(a, v, val_get(old, metadata, uid), metadata, uid);
+	if (val_has(old, metadata, creationTimestamp))
+		v = val_with(a, v, val_get(old, metadata, creationTimestamp), metadata, creationTimestamp);
+	if (val_has(old, metadata, deletionTimestamp))
+		v = val_with(a, v, val_get(old, metadata, deletionTimestamp), metadata, deletionTimestamp);
 	if (prepare_update(a, type, str_of(subresource), v, old, &v, &err) < 0)
 		fail_msg("%s: %s", object, err.msg);
 	field_errors_init(&errors, a);
