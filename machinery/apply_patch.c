@@ -6,6 +6,7 @@
 #include "codec/atoms.h"
 #include "codec/codec.h"
 #include "machinery/apply_priv.h"
+#include "machinery/patch_priv.h"
 
 /* ---- pruning ---- */
 
@@ -234,7 +235,9 @@ static int update_last_applied(struct apply *op, struct val patch, struct val *o
 	if (given.type == VAL_OBJECT)
 		bare = val_with(a, patch, val_put(a, given, key, VAL_EMPTY), metadata, annotations);
 	CLEANUP(buf_done) struct buf b = BUF_INIT(SIZE_MAX);
-	int r = json_encode(&b, bare, &(struct json_encode_options){ 0 }, op->err);
+	int r = patch_sorted_deep(a, bare, 0, &bare, op->err);
+	if (r == 0)
+		r = json_encode(&b, bare, &(struct json_encode_options){ 0 }, op->err);
 	if (r < 0)
 		return err_wrap(op->err, r, "failed to build last-applied annotation");
 	buf_addc(&b, '\n');

@@ -17,23 +17,26 @@ struct bounds {
 static const char month_names[][4] = { "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec" };
 static const char day_names[][4] = { "sun", "mon", "tue", "wed", "thu", "fri", "sat" };
 
-static const struct bounds bounds[FIELDS] = { { 0, 59, NULL }, { 0, 23, NULL }, { 1, 31, NULL }, { 1, 12, month_names }, { 0, 6, day_names } };
+static const struct bounds bounds[FIELDS] =
+	{ { 0, 59, NULL }, { 0, 23, NULL }, { 1, 31, NULL }, { 1, 12, month_names }, { 0, 6, day_names } };
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static int parse_number(str text, unsigned *ret, struct err *err)
 {
-	str digits = str_starts(text, STR("+")) ? str_skip(text, 1) : text, rest = str_starts(digits, STR("-")) ? str_skip(digits, 1) : digits;
+	str digits = str_starts(text, STR("+")) ? str_skip(text, 1) : text,
+		rest = str_starts(digits, STR("-")) ? str_skip(digits, 1) : digits;
 	int64_t n;
 	bool number = rest.n > 0 && !(digits.n < text.n && rest.n < digits.n);
 
 	for (size_t i = 0; i < rest.n; i++)
 		number &= rest.p[i] >= '0' && rest.p[i] <= '9';
 	if (!number || !str_to_i64(digits, &n))
-		return err_set(err, ERR_BAD_REQUEST, "failed to parse int from " STR_FMT ": strconv.Atoi: parsing \"" STR_FMT "\": %s", STR_ARG(text),
-			       STR_ARG(text), number ? "value out of range" : "invalid syntax");
+		return err_set(err, ERR_BAD_REQUEST, "failed to parse int from " STR_FMT ": strconv.Atoi: parsing \""
+			       STR_FMT "\": %s", STR_ARG(text), STR_ARG(text), number ? "value out of range" : "invalid syntax");
 	if (n < 0)
-		return err_set(err, ERR_BAD_REQUEST, "negative number (%lld) not allowed: " STR_FMT, (long long)n, STR_ARG(text));
+		return err_set(err, ERR_BAD_REQUEST, "negative number (%lld) not allowed: " STR_FMT, (long long)n,
+			       STR_ARG(text));
 	*ret = n > UINT32_MAX ? UINT32_MAX : (unsigned)n;
 	return 0;
 }
@@ -42,7 +45,8 @@ static int parse_number_or_name(str text, const struct bounds *b, unsigned *ret,
 {
 	if (b->names && text.n == 3)
 		for (unsigned i = 0; i <= b->max - b->min; i++)
-			if ((text.p[0] | 0x20) == b->names[i][0] && (text.p[1] | 0x20) == b->names[i][1] && (text.p[2] | 0x20) == b->names[i][2]) {
+			if ((text.p[0] | 0x20) == b->names[i][0] && (text.p[1] | 0x20) == b->names[i][1] &&
+			    (text.p[2] | 0x20) == b->names[i][2]) {
 				*ret = b->min + i;
 				return 0;
 			}
@@ -75,11 +79,14 @@ static int parse_ends(str text, str expr, const struct bounds *b, struct range *
 static int check_range(const struct range *g, str expr, const struct bounds *b, struct err *err)
 {
 	if (g->start < b->min)
-		return err_set(err, ERR_BAD_REQUEST, "beginning of range (%u) below minimum (%u): " STR_FMT, g->start, b->min, STR_ARG(expr));
+		return err_set(err, ERR_BAD_REQUEST, "beginning of range (%u) below minimum (%u): " STR_FMT, g->start,
+			       b->min, STR_ARG(expr));
 	if (g->end > b->max)
-		return err_set(err, ERR_BAD_REQUEST, "end of range (%u) above maximum (%u): " STR_FMT, g->end, b->max, STR_ARG(expr));
+		return err_set(err, ERR_BAD_REQUEST, "end of range (%u) above maximum (%u): " STR_FMT, g->end, b->max,
+			       STR_ARG(expr));
 	if (g->start > g->end)
-		return err_set(err, ERR_BAD_REQUEST, "beginning of range (%u) beyond end of range (%u): " STR_FMT, g->start, g->end, STR_ARG(expr));
+		return err_set(err, ERR_BAD_REQUEST, "beginning of range (%u) beyond end of range (%u): " STR_FMT,
+			       g->start, g->end, STR_ARG(expr));
 	if (g->step == 0)
 		return err_set(err, ERR_BAD_REQUEST, "step of range should be a positive number: " STR_FMT, STR_ARG(expr));
 	return 0;
@@ -138,7 +145,8 @@ static int wrong_count(str text, unsigned n, struct err *err)
 			list[k++] = ' ';
 	while (k && list[k - 1] == ' ')
 		k--;
-	return err_set(err, ERR_BAD_REQUEST, "expected exactly 5 fields, found %u: [" STR_FMT "]", n, STR_ARG(str_span(list, k)));
+	return err_set(err, ERR_BAD_REQUEST, "expected exactly 5 fields, found %u: [" STR_FMT "]", n,
+		       STR_ARG(str_span(list, k)));
 }
 
 static unsigned split_fields(str text, str fields[FIELDS])
@@ -178,7 +186,8 @@ static int parse_descriptor(str text, struct cron *ret, struct err *err)
 		return err_set(err, ERR_BAD_REQUEST, "unrecognized descriptor: " STR_FMT, STR_ARG(text));
 	if (duration_parse(str_skip(text, sizeof("@every ") - 1), &ret->every_ns, err) < 0) {
 		struct err cause = *err;
-		return err_set(err, ERR_BAD_REQUEST, "failed to parse duration " STR_FMT ": " STR_FMT, STR_ARG(text), STR_ARG(err_str(&cause)));
+		return err_set(err, ERR_BAD_REQUEST, "failed to parse duration " STR_FMT ": " STR_FMT, STR_ARG(text),
+			       STR_ARG(err_str(&cause)));
 	}
 	ret->every_ns = ret->every_ns < SECOND ? SECOND : ret->every_ns - ret->every_ns % SECOND;
 	return 0;
@@ -193,9 +202,11 @@ static int take_zone(str *text, struct cron *ret, struct err *err)
 		return 0;
 	str_cut(*text, '=', &head, &rest);
 	if (!str_cut(rest, ' ', &name, text)) /* Kubernetes' parser breaks here, and it says how */
-		return err_set(err, ERR_BAD_REQUEST, "invalid schedule format: runtime error: slice bounds out of range [:-1]");
+		return err_set(err, ERR_BAD_REQUEST,
+			       "invalid schedule format: runtime error: slice bounds out of range [:-1]");
 	if (!time_zone_exists(name))
-		return err_set(err, ERR_BAD_REQUEST, "provided bad location " STR_FMT ": unknown time zone " STR_FMT, STR_ARG(name), STR_ARG(name));
+		return err_set(err, ERR_BAD_REQUEST, "provided bad location " STR_FMT ": unknown time zone " STR_FMT,
+			       STR_ARG(name), STR_ARG(name));
 	ret->time_zone = name;
 	*text = str_trim(*text);
 	return 0;
@@ -241,7 +252,8 @@ static bool is_zone_name(str name)
 
 bool time_zone_exists(str name)
 {
-	static const char *const folders[] = { "/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo" };
+	static const char *const folders[] =
+		{ "/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo" };
 	char path[ZONE_NAME_MAX + 64], magic[4];
 
 	if (name.n == 0 || str_eq(name, STR("UTC")) || str_eq(name, STR("Local")))

@@ -1,6 +1,6 @@
 /*
- * Schedules of CronJobs: five fields (minute, hour, day of month, month, day of week) with lists, ranges, steps and names, or one of
- * @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @every DURATION.
+ * Schedules of CronJobs: five fields (minute, hour, day of month, month, day of week) with lists, ranges, steps and
+ * names, or one of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @every DURATION.
  */
 #ifndef C8S_MACHINERY_CRON_H
 #define C8S_MACHINERY_CRON_H

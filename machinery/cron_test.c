@@ -26,7 +26,8 @@ TEST(cron_parse)
 		{ "1/2/3 * * * *", "too many slashes: 1/2/3", 0, 0 },
 		{ "x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax", 0, 0 },
 		{ "99999999999999999999 * * * *",
-		  "failed to parse int from 99999999999999999999: strconv.Atoi: parsing \"99999999999999999999\": value out of range", 0, 0 },
+		  "failed to parse int from 99999999999999999999: strconv.Atoi: parsing \"99999999999999999999\":"
+		  " value out of range", 0, 0 },
 		{ "@never", "unrecognized descriptor: @never", 0, 0 },
 		{ "@every x", "failed to parse duration @every x: time: invalid duration \"x\"", 0, 0 },
 		{ "TZ=No/Where * * * * *", "provided bad location No/Where: unknown time zone No/Where", 0, 0 },

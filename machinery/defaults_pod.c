@@ -1,7 +1,7 @@
 /*
- * Defaults of pods and of everything that is inside of one. Those that come with a plain constant and need no condition are in the schema
- * (protocol: TCP, ...). The functions take a part of a typed tree and give it back with defaults; members are appended, and default_object
- * puts the whole tree into order at the end.
+ * Defaults of pods and of everything that is inside of one. Those that come with a plain constant and need no condition
+ * are in the schema (protocol: TCP, ...). The functions take a part of a typed tree and give it back with defaults;
+ * members are appended, and default_object puts the whole tree into order at the end.
  */
 #include "codec/atoms.h"
 #include "machinery/image_name.h"
@@ -19,7 +19,8 @@ static bool finer_than_milli(str text)
 		return true;
 	if (dot < 0)
 		return false;
-	while ((size_t)dot + 1 + digits < text.n && text.p[(size_t)dot + 1 + digits] >= '0' && text.p[(size_t)dot + 1 + digits] <= '9')
+	while ((size_t)dot + 1 + digits < text.n && text.p[(size_t)dot + 1 + digits] >= '0' &&
+	       text.p[(size_t)dot + 1 + digits] <= '9')
 		digits++;
 	return digits > 3;
 }
@@ -49,7 +50,10 @@ static struct val default_http_get(struct arena *a, struct val action)
 	return default_member(a, action, A_scheme, VAL_LIT("HTTP"));
 }
 
-static struct val default_handler(struct arena *a, struct val handler) { return edit_member(a, handler, A_httpGet, default_http_get); }
+static struct val default_handler(struct arena *a, struct val handler)
+{
+	return edit_member(a, handler, A_httpGet, default_http_get);
+}
 
 static struct val default_probe(struct arena *a, struct val probe)
 {
@@ -66,12 +70,27 @@ static struct val default_lifecycle(struct arena *a, struct val lifecycle)
 	return edit_member(a, lifecycle, A_preStop, default_handler);
 }
 
-static struct val default_field_ref(struct arena *a, struct val ref) { return default_member(a, ref, A_apiVersion, VAL_LIT("v1")); }
-static struct val default_field_source(struct arena *a, struct val v) { return edit_member(a, v, A_fieldRef, default_field_ref); }
-static struct val default_env(struct arena *a, struct val env) { return edit_member(a, env, A_valueFrom, default_field_source); }
+static struct val default_field_ref(struct arena *a, struct val ref)
+{
+	return default_member(a, ref, A_apiVersion, VAL_LIT("v1"));
+}
+
+static struct val default_field_source(struct arena *a, struct val v)
+{
+	return edit_member(a, v, A_fieldRef, default_field_ref);
+}
+
+static struct val default_env(struct arena *a, struct val env)
+{
+	return edit_member(a, env, A_valueFrom, default_field_source);
+}
+
 static struct val default_envs(struct arena *a, struct val list) { return edit_items(a, list, default_env); }
 
-static struct val pull_policy_of(str image) { return image_name_is_latest(image) ? VAL_LIT("Always") : VAL_LIT("IfNotPresent"); }
+static struct val pull_policy_of(str image)
+{
+	return image_name_is_latest(image) ? VAL_LIT("Always") : VAL_LIT("IfNotPresent");
+}
 
 static struct val default_container(struct arena *a, struct val c)
 {
@@ -92,10 +111,22 @@ static struct val default_containers(struct arena *a, struct val list) { return 
 
 enum { FILE_MODE = 0644, TOKEN_SECONDS = 3600 };
 
-static struct val default_mode(struct arena *a, struct val source) { return default_member(a, source, A_defaultMode, val_of_int(FILE_MODE)); }
+static struct val default_mode(struct arena *a, struct val source)
+{
+	return default_member(a, source, A_defaultMode, val_of_int(FILE_MODE));
+}
+
 static struct val default_files(struct arena *a, struct val items) { return edit_items(a, items, default_field_source); }
-static struct val default_downward(struct arena *a, struct val source) { return edit_member(a, source, A_items, default_files); }
-static struct val default_downward_volume(struct arena *a, struct val source) { return default_mode(a, default_downward(a, source)); }
+
+static struct val default_downward(struct arena *a, struct val source)
+{
+	return edit_member(a, source, A_items, default_files);
+}
+
+static struct val default_downward_volume(struct arena *a, struct val source)
+{
+	return default_mode(a, default_downward(a, source));
+}
 
 static struct val default_token(struct arena *a, struct val source)
 {
@@ -115,7 +146,10 @@ static struct val default_projected(struct arena *a, struct val source)
 	return default_mode(a, edit_member(a, source, A_sources, default_projections));
 }
 
-static struct val default_host_path(struct arena *a, struct val source) { return default_member(a, source, A_type, VAL_LIT("")); }
+static struct val default_host_path(struct arena *a, struct val source)
+{
+	return default_member(a, source, A_type, VAL_LIT(""));
+}
 
 static struct val default_image_volume(struct arena *a, struct val source)
 {
@@ -166,7 +200,8 @@ static struct val default_volumes(struct arena *a, struct val list) { return edi
 struct val default_pod_spec(struct arena *a, struct val spec)
 {
 	/* The two names mean one thing; the newer one wins. */
-	struct val account = val_has(spec, serviceAccountName) ? val_get(spec, serviceAccountName) : val_get(spec, serviceAccount);
+	struct val account = val_has(spec, serviceAccountName) ? val_get(spec, serviceAccountName) :
+		val_get(spec, serviceAccount);
 
 	if (val_exists(account)) {
 		spec = val_put(a, spec, A_serviceAccountName, account);
@@ -221,7 +256,10 @@ static struct val requests_from_limits(struct arena *a, struct val container)
 	return val_with(a, container, add_missing(a, requests, limits, any_resource), resources, requests);
 }
 
-static struct val containers_requests(struct arena *a, struct val list) { return edit_items(a, list, requests_from_limits); }
+static struct val containers_requests(struct arena *a, struct val list)
+{
+	return edit_items(a, list, requests_from_limits);
+}
 
 static struct val default_host_port(struct arena *a, struct val port)
 {
@@ -229,8 +267,16 @@ static struct val default_host_port(struct arena *a, struct val port)
 }
 
 static struct val default_host_ports(struct arena *a, struct val ports) { return edit_items(a, ports, default_host_port); }
-static struct val container_host_ports(struct arena *a, struct val c) { return edit_member(a, c, A_ports, default_host_ports); }
-static struct val containers_host_ports(struct arena *a, struct val list) { return edit_items(a, list, container_host_ports); }
+
+static struct val container_host_ports(struct arena *a, struct val c)
+{
+	return edit_member(a, c, A_ports, default_host_ports);
+}
+
+static struct val containers_host_ports(struct arena *a, struct val list)
+{
+	return edit_items(a, list, container_host_ports);
+}
 
 /* Huge pages that containers are limited to limit the pod, unless it asks for them itself. */
 static struct val huge_page_limits(struct arena *a, struct val resources, struct val spec)
@@ -276,7 +322,10 @@ static struct val default_container_status(struct arena *a, struct val status)
 	return edit_member(a, status, A_resources, default_resources);
 }
 
-static struct val default_container_statuses(struct arena *a, struct val list) { return edit_items(a, list, default_container_status); }
+static struct val default_container_statuses(struct arena *a, struct val list)
+{
+	return edit_items(a, list, default_container_status);
+}
 
 static struct val default_pod_status(struct arena *a, struct val status)
 {

@@ -32,7 +32,10 @@ struct val default_replication_controller(struct arena *a, struct val rc)
 	return rc;
 }
 
-struct val default_replica_set(struct arena *a, struct val rs) { return default_spec(a, with_template(a, rs), A_replicas, val_of_int(1)); }
+struct val default_replica_set(struct arena *a, struct val rs)
+{
+	return default_spec(a, with_template(a, rs), A_replicas, val_of_int(1));
+}
 
 static bool rolls(struct val strategy) { return str_eq(val_str(strategy, type), STR("RollingUpdate")); }
 
@@ -44,8 +47,10 @@ static struct val default_rolling(struct arena *a, struct val strategy, struct v
 
 	if (!wanted && !val_exists(rolling))
 		return strategy;
-	rolling = default_member(a, val_exists(rolling) ? rolling : VAL_EMPTY_OBJECT, A_maxUnavailable, wanted ? unavailable : val_of_int(0));
-	return val_put(a, strategy, A_rollingUpdate, default_member(a, rolling, A_maxSurge, wanted ? surge : val_of_int(0)));
+	rolling = default_member(a, val_exists(rolling) ? rolling : VAL_EMPTY_OBJECT, A_maxUnavailable,
+				 wanted ? unavailable : val_of_int(0));
+	return val_put(a, strategy, A_rollingUpdate,
+		       default_member(a, rolling, A_maxSurge, wanted ? surge : val_of_int(0)));
 }
 
 struct val default_deployment(struct arena *a, struct val deployment)
@@ -70,7 +75,10 @@ struct val default_daemon_set(struct arena *a, struct val ds)
 
 /* ---- StatefulSet ---- */
 
-static struct val default_partition(struct arena *a, struct val rolling) { return default_member(a, rolling, A_partition, val_of_int(0)); }
+static struct val default_partition(struct arena *a, struct val rolling)
+{
+	return default_member(a, rolling, A_partition, val_of_int(0));
+}
 
 /* Templates of claims are whole claims, which name their kind and have a first status. */
 static struct val default_claim(struct arena *a, struct val claim)
@@ -85,7 +93,8 @@ static struct val default_claims(struct arena *a, struct val claims) { return ed
 
 struct val default_stateful_set(struct arena *a, struct val sts)
 {
-	struct val strategy = val_get(sts, spec, updateStrategy), retention = val_get(sts, spec, persistentVolumeClaimRetentionPolicy);
+	struct val strategy = val_get(sts, spec, updateStrategy),
+		retention = val_get(sts, spec, persistentVolumeClaimRetentionPolicy);
 
 	if (!val_has(strategy, type)) {
 		strategy = val_put(a, strategy, A_type, VAL_LIT("RollingUpdate"));
@@ -104,11 +113,24 @@ struct val default_stateful_set(struct arena *a, struct val sts)
 
 /* ---- jobs ---- */
 
-static struct val default_pattern(struct arena *a, struct val pattern) { return default_member(a, pattern, A_status, VAL_LIT("True")); }
+static struct val default_pattern(struct arena *a, struct val pattern)
+{
+	return default_member(a, pattern, A_status, VAL_LIT("True"));
+}
+
 static struct val default_patterns(struct arena *a, struct val list) { return edit_items(a, list, default_pattern); }
-static struct val default_rule(struct arena *a, struct val rule) { return edit_member(a, rule, A_onPodConditions, default_patterns); }
+
+static struct val default_rule(struct arena *a, struct val rule)
+{
+	return edit_member(a, rule, A_onPodConditions, default_patterns);
+}
+
 static struct val default_rules(struct arena *a, struct val list) { return edit_items(a, list, default_rule); }
-static struct val default_failure_policy(struct arena *a, struct val policy) { return edit_member(a, policy, A_rules, default_rules); }
+
+static struct val default_failure_policy(struct arena *a, struct val policy)
+{
+	return edit_member(a, policy, A_rules, default_rules);
+}
 
 /* What templates of jobs get too. */
 static struct val default_job_parts(struct arena *a, struct val job)
@@ -159,7 +181,8 @@ struct val prepare_job(struct arena *a, struct val job)
 		labels = default_member(a, labels, atom_make(a, uids[i]), VAL_STR(val_str(job, metadata, uid)));
 	}
 	job = val_with(a, job, labels, spec, template, metadata, labels);
-	labels = default_member(a, val_get(job, spec, selector, matchLabels), atom_make(a, uids[1]), VAL_STR(val_str(job, metadata, uid)));
+	labels = default_member(a, val_get(job, spec, selector, matchLabels), atom_make(a, uids[1]),
+				VAL_STR(val_str(job, metadata, uid)));
 	return val_with(a, job, labels, spec, selector, matchLabels);
 }
 
@@ -174,7 +197,8 @@ static int64_t template_generation(struct val ds)
 static struct val set_template_generation(struct arena *a, struct val ds, int64_t n)
 {
 	struct val annotations = val_get(ds, metadata, annotations);
-	annotations = val_put(a, annotations, atom_make(a, TEMPLATE_GENERATION), VAL_STR(arena_printf(a, "%lld", (long long)n)));
+	annotations = val_put(a, annotations, atom_make(a, TEMPLATE_GENERATION),
+			      VAL_STR(arena_printf(a, "%lld", (long long)n)));
 	return val_with(a, ds, annotations, metadata, annotations);
 }
 
@@ -186,7 +210,8 @@ struct val prepare_daemon_set(struct arena *a, struct val ds)
 /* An annotation counts the changes of the template; once it was a field. */
 struct val prepare_daemon_set_update(struct arena *a, str subresource, struct val ds, struct val old)
 {
-	bool changed = !val_semantic_equal(TYPE(core_v1, PodTemplateSpec), val_get(ds, spec, template), val_get(old, spec, template));
+	bool changed = !val_semantic_equal(TYPE(core_v1, PodTemplateSpec), val_get(ds, spec, template),
+					   val_get(old, spec, template));
 	return set_template_generation(a, ds, template_generation(old) + (subresource.n == 0 && changed));
 }
 

@@ -1,6 +1,6 @@
 /*
- * Fields of features that Kubernetes 1.36 has but that are off by default. The server takes them away from what users send, unless the
- * object already uses them: then the feature was on once, and nothing must be lost.
+ * Fields of features that Kubernetes 1.36 has but that are off by default. The server takes them away from what users
+ * send, unless the object already uses them: then the feature was on once, and nothing must be lost.
  */
 #include "codec/atoms.h"
 #include "machinery/validate_priv.h"

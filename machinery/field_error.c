@@ -42,8 +42,8 @@ str field_path_text(struct arena *a, const struct field_path *path)
 void field_errors_init(struct field_errors *e, struct arena *a) { *e = (struct field_errors){ .arena = a }; }
 
 /*
- * As Go prints it: strings quoted, lists and objects as JSON. Values of enums are strings of a type of their own there, which makes them
- * JSON too; that shows in characters that only JSON escapes.
+ * As Go prints it: strings quoted, lists and objects as JSON. Values of enums are strings of a type of their own there,
+ * which makes them JSON too; that shows in characters that only JSON escapes.
  */
 static void add_value(struct buf *b, struct val v, enum field_error_type type)
 {
@@ -56,11 +56,12 @@ static void add_value(struct buf *b, struct val v, enum field_error_type type)
 		(void)json_encode(b, v, &(struct json_encode_options){ 0 }, &ignored);
 }
 
-static void add(struct field_errors *e, enum field_error_type type, const struct field_path *at, struct val value, str detail)
+static void add(struct field_errors *e, enum field_error_type type, const struct field_path *at, struct val value,
+		str detail)
 {
 	CLEANUP(buf_done) struct buf body = BUF_INIT(MESSAGE_MAX);
 
-	if (e->n == FIELD_ERRORS_MAX)
+	if (e->n == FIELD_ERRORS_MAX || e->size > FIELD_ERRORS_SIZE_MAX)
 		return;
 	if (e->n == e->cap) {
 		size_t cap = e->cap ? e->cap * 2 : 8;
@@ -77,6 +78,7 @@ static void add(struct field_errors *e, enum field_error_type type, const struct
 	}
 	if (detail.n)
 		buf_addf(&body, ": " STR_FMT, STR_ARG(detail));
+	e->size += body.n;
 	e->list[e->n++] = (struct field_error){ type, field_path_text(e->arena, at), arena_str(e->arena, buf_str(&body)) };
 }
 

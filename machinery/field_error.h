@@ -59,13 +59,13 @@ struct field_error {
 	str body;            /* "Invalid value: \"x\": must be ..." */
 };
 
-/* A list that ends at FIELD_ERRORS_MAX: an object full of mistakes gets a long answer, not an endless one. */
-enum { FIELD_ERRORS_MAX = 1000 };
+/* A list that ends at so many errors or bytes: an object full of mistakes gets a long answer, not an endless one. */
+enum { FIELD_ERRORS_MAX = 1000, FIELD_ERRORS_SIZE_MAX = 8 << 20 };
 
 struct field_errors {
 	struct arena *arena;
 	struct field_error *list;
-	size_t n, cap;
+	size_t n, cap, size; /* errors, room for them, bytes of their bodies */
 };
 
 void field_errors_init(struct field_errors *e, struct arena *a);
@@ -98,7 +98,10 @@ const char *field_error_reason(enum field_error_type type);
 str field_errors_join(const struct field_errors *e, size_t *ret_n);
 /* The same, in brackets if there are several: for all that answers with a plain error. */
 str field_errors_plain(const struct field_errors *e);
-/* The message of the Status: Pod "web" is invalid: [a: Required value, b: Invalid value: ...]; equal errors are shown once. */
+/*
+ * The message of the Status: Pod "web" is invalid: [a: Required value, b: Invalid value: ...]; equal errors are shown
+ * once.
+ */
 str field_errors_message(const struct field_errors *e, const struct type *type, str name);
 
 #endif

@@ -141,5 +141,6 @@ bool image_name_parse(str text, struct image_name *ret)
 bool image_name_is_latest(str text)
 {
 	struct image_name name;
-	return image_name_parse(text, &name) && (str_eq(name.tag, STR("latest")) || (name.tag.n == 0 && name.digest.n == 0));
+	return image_name_parse(text, &name) &&
+		(str_eq(name.tag, STR("latest")) || (name.tag.n == 0 && name.digest.n == 0));
 }

@@ -1,9 +1,10 @@
 /*
  * Objects as Kubernetes' messages show them, and their equality.
  *
- * Validation there works on Go structs of its own that have no names for JSON, so encoding/json falls back to the fields' Go names, leaves
- * nothing out and writes null for what is nil. These structs follow the order of the published types and their names mostly follow from the
- * published ones; the tables below list what does not. Types of package meta are the same in both worlds and look as usual.
+ * Validation there works on Go structs of its own that have no names for JSON, so encoding/json falls back to the
+ * fields' Go names, leaves nothing out and writes null for what is nil. These structs follow the order of the published
+ * types and their names mostly follow from the published ones; the tables below list what does not. Types of package
+ * meta are the same in both worlds and look as usual.
  */
 #include "base/buf.h"
 #include "codec/atoms.h"
@@ -108,36 +109,41 @@ static const struct layout {
 } layouts[] = {
 #define FIELDS(...) (const uint16_t[]){ __VA_ARGS__, 0 }
 	{ TYPE(core_v1, PodSpec),
-	  FIELDS(A_volumes, A_initContainers, A_containers, A_ephemeralContainers, A_restartPolicy, A_terminationGracePeriodSeconds,
-		 A_activeDeadlineSeconds, A_dnsPolicy, A_nodeSelector, A_serviceAccountName, A_automountServiceAccountToken, A_nodeName,
-		 A_securityContext, A_imagePullSecrets, A_hostname, A_subdomain, A_setHostnameAsFQDN, A_affinity, A_schedulerName, A_tolerations,
-		 A_hostAliases, A_priorityClassName, A_priority, A_preemptionPolicy, A_dnsConfig, A_readinessGates, A_runtimeClassName, A_overhead,
-		 A_enableServiceLinks, A_topologySpreadConstraints, A_os, A_schedulingGates, A_resourceClaims, A_resources, A_hostnameOverride,
-		 A_schedulingGroup) },
+	  FIELDS(A_volumes, A_initContainers, A_containers, A_ephemeralContainers, A_restartPolicy,
+		 A_terminationGracePeriodSeconds, A_activeDeadlineSeconds, A_dnsPolicy, A_nodeSelector,
+		 A_serviceAccountName, A_automountServiceAccountToken, A_nodeName, A_securityContext, A_imagePullSecrets,
+		 A_hostname, A_subdomain, A_setHostnameAsFQDN, A_affinity, A_schedulerName, A_tolerations, A_hostAliases,
+		 A_priorityClassName, A_priority, A_preemptionPolicy, A_dnsConfig, A_readinessGates, A_runtimeClassName,
+		 A_overhead, A_enableServiceLinks, A_topologySpreadConstraints, A_os, A_schedulingGates, A_resourceClaims,
+		 A_resources, A_hostnameOverride, A_schedulingGroup) },
 	{ TYPE(core_v1, PodSecurityContext),
-	  FIELDS(A_hostNetwork, A_hostPID, A_hostIPC, A_shareProcessNamespace, A_hostUsers, A_seLinuxOptions, A_windowsOptions, A_runAsUser,
-		 A_runAsGroup, A_runAsNonRoot, A_supplementalGroups, A_supplementalGroupsPolicy, A_fsGroup, A_fsGroupChangePolicy, A_sysctls,
-		 A_seccompProfile, A_appArmorProfile, A_seLinuxChangePolicy) },
+	  FIELDS(A_hostNetwork, A_hostPID, A_hostIPC, A_shareProcessNamespace, A_hostUsers, A_seLinuxOptions,
+		 A_windowsOptions, A_runAsUser, A_runAsGroup, A_runAsNonRoot, A_supplementalGroups,
+		 A_supplementalGroupsPolicy, A_fsGroup, A_fsGroupChangePolicy, A_sysctls, A_seccompProfile,
+		 A_appArmorProfile, A_seLinuxChangePolicy) },
 	{ TYPE(core_v1, Volume),
-	  FIELDS(A_name, A_hostPath, A_emptyDir, A_gcePersistentDisk, A_awsElasticBlockStore, A_gitRepo, A_secret, A_nfs, A_iscsi, A_glusterfs,
-		 A_persistentVolumeClaim, A_rbd, A_quobyte, A_flexVolume, A_cinder, A_cephfs, A_flocker, A_downwardAPI, A_fc, A_azureFile,
-		 A_configMap, A_vsphereVolume, A_azureDisk, A_photonPersistentDisk, A_projected, A_portworxVolume, A_scaleIO, A_storageos, A_csi,
-		 A_ephemeral, A_image) },
+	  FIELDS(A_name, A_hostPath, A_emptyDir, A_gcePersistentDisk, A_awsElasticBlockStore, A_gitRepo, A_secret, A_nfs,
+		 A_iscsi, A_glusterfs, A_persistentVolumeClaim, A_rbd, A_quobyte, A_flexVolume, A_cinder, A_cephfs,
+		 A_flocker, A_downwardAPI, A_fc, A_azureFile, A_configMap, A_vsphereVolume, A_azureDisk,
+		 A_photonPersistentDisk, A_projected, A_portworxVolume, A_scaleIO, A_storageos, A_csi, A_ephemeral,
+		 A_image) },
 	{ TYPE(core_v1, PersistentVolumeSpec),
-	  FIELDS(A_capacity, A_gcePersistentDisk, A_awsElasticBlockStore, A_hostPath, A_glusterfs, A_nfs, A_rbd, A_quobyte, A_iscsi, A_flexVolume,
-		 A_cinder, A_cephfs, A_fc, A_flocker, A_azureFile, A_vsphereVolume, A_azureDisk, A_photonPersistentDisk, A_portworxVolume,
-		 A_scaleIO, A_local, A_storageos, A_csi, A_accessModes, A_claimRef, A_persistentVolumeReclaimPolicy, A_storageClassName,
-		 A_mountOptions, A_volumeMode, A_nodeAffinity, A_volumeAttributesClassName) },
+	  FIELDS(A_capacity, A_gcePersistentDisk, A_awsElasticBlockStore, A_hostPath, A_glusterfs, A_nfs, A_rbd,
+		 A_quobyte, A_iscsi, A_flexVolume, A_cinder, A_cephfs, A_fc, A_flocker, A_azureFile, A_vsphereVolume,
+		 A_azureDisk, A_photonPersistentDisk, A_portworxVolume, A_scaleIO, A_local, A_storageos, A_csi,
+		 A_accessModes, A_claimRef, A_persistentVolumeReclaimPolicy, A_storageClassName, A_mountOptions,
+		 A_volumeMode, A_nodeAffinity, A_volumeAttributesClassName) },
 	{ TYPE(core_v1, ServiceSpec),
-	  FIELDS(A_type, A_ports, A_selector, A_clusterIP, A_clusterIPs, A_ipFamilies, A_ipFamilyPolicy, A_externalName, A_externalIPs,
-		 A_loadBalancerIP, A_sessionAffinity, A_sessionAffinityConfig, A_loadBalancerSourceRanges, A_externalTrafficPolicy,
-		 A_healthCheckNodePort, A_publishNotReadyAddresses, A_allocateLoadBalancerNodePorts, A_loadBalancerClass, A_internalTrafficPolicy,
-		 A_trafficDistribution) },
-	{ TYPE(core_v1, NodeSpec), FIELDS(A_podCIDRs, A_providerID, A_unschedulable, A_taints, A_configSource, A_externalID) },
+	  FIELDS(A_type, A_ports, A_selector, A_clusterIP, A_clusterIPs, A_ipFamilies, A_ipFamilyPolicy, A_externalName,
+		 A_externalIPs, A_loadBalancerIP, A_sessionAffinity, A_sessionAffinityConfig, A_loadBalancerSourceRanges,
+		 A_externalTrafficPolicy, A_healthCheckNodePort, A_publishNotReadyAddresses,
+		 A_allocateLoadBalancerNodePorts, A_loadBalancerClass, A_internalTrafficPolicy, A_trafficDistribution) },
+	{ TYPE(core_v1, NodeSpec), FIELDS(A_podCIDRs, A_providerID, A_unschedulable, A_taints, A_configSource,
+					  A_externalID) },
 	{ TYPE(batch_v1, JobSpec),
-	  FIELDS(A_parallelism, A_completions, A_podFailurePolicy, A_successPolicy, A_activeDeadlineSeconds, A_backoffLimit, A_backoffLimitPerIndex,
-		 A_maxFailedIndexes, A_selector, A_manualSelector, A_template, A_ttlSecondsAfterFinished, A_completionMode, A_suspend,
-		 A_podReplacementPolicy, A_managedBy) },
+	  FIELDS(A_parallelism, A_completions, A_podFailurePolicy, A_successPolicy, A_activeDeadlineSeconds,
+		 A_backoffLimit, A_backoffLimitPerIndex, A_maxFailedIndexes, A_selector, A_manualSelector, A_template,
+		 A_ttlSecondsAfterFinished, A_completionMode, A_suspend, A_podReplacementPolicy, A_managedBy) },
 #undef FIELDS
 };
 
@@ -150,7 +156,8 @@ static str go_name(struct arena *a, const struct type *t, atom name)
 		if (go_names[i].name == name)
 			return go_names[i].go;
 	str json = atom_str(name);
-	return arena_printf(a, "%c" STR_FMT, json.p[0] >= 'a' && json.p[0] <= 'z' ? json.p[0] - 32 : json.p[0], STR_ARG(str_skip(json, 1)));
+	return arena_printf(a, "%c" STR_FMT, json.p[0] >= 'a' && json.p[0] <= 'z' ? json.p[0] - 32 : json.p[0],
+			    STR_ARG(str_skip(json, 1)));
 }
 
 static bool is_published(const struct type *t) { return str_starts(t->package, STR("meta/")); }
@@ -234,18 +241,21 @@ static struct val with_namespaces(struct former *f, struct val context, struct v
 	return given && !val_exists(context) ? VAL_EMPTY_OBJECT : context;
 }
 
-static void form_member(struct former *f, struct val_builder *b, const struct type *t, const struct field *field, struct val v)
+static void form_member(struct former *f, struct val_builder *b, const struct type *t, const struct field *field,
+			struct val v)
 {
 	struct val member = val_member(v, field->name);
 	if (t == TYPE(core_v1, PodSpec) && field->name == A_securityContext)
 		member = with_namespaces(f, member, v);
-	if (field->name == A_metadata && field->type && is_published(field->type)) /* embedded there: no member of its own */
+	/* embedded there: no member of its own */
+	if (field->name == A_metadata && field->type && is_published(field->type))
 		form_published(f, b, field->type, member);
 	else
 		val_add_member(b, atom_make(f->arena, go_name(f->arena, t, field->name)), form_field(f, field, member));
 }
 
-static void form_by_layout(struct former *f, struct val_builder *b, const struct type *t, const uint16_t *fields, struct val v)
+static void form_by_layout(struct former *f, struct val_builder *b, const struct type *t, const uint16_t *fields,
+			   struct val v)
 {
 	for (; *fields; fields++) {
 		const struct field *field = type_field(t, *fields);
@@ -287,7 +297,10 @@ static struct val form(struct former *f, const struct type *type, struct val v)
 	return val_end_list(&b);
 }
 
-struct val internal_form(struct arena *a, const struct type *type, struct val v) { return form(&(struct former){ .arena = a }, type, v); }
+struct val internal_form(struct arena *a, const struct type *type, struct val v)
+{
+	return form(&(struct former){ .arena = a }, type, v);
+}
 
 struct val published_form(struct arena *a, const struct type *type, struct val v)
 {

@@ -55,9 +55,11 @@ static struct val apply_to_affinity(struct arena *a, struct val spec, atom which
 	if (!val_exists(affinity))
 		return spec;
 	affinity = val_put(a, affinity, A_preferredDuringSchedulingIgnoredDuringExecution,
-			   apply_to_list(a, val_get(affinity, preferredDuringSchedulingIgnoredDuringExecution), labels, true));
+			   apply_to_list(a, val_get(affinity, preferredDuringSchedulingIgnoredDuringExecution), labels,
+					 true));
 	affinity = val_put(a, affinity, A_requiredDuringSchedulingIgnoredDuringExecution,
-			   apply_to_list(a, val_get(affinity, requiredDuringSchedulingIgnoredDuringExecution), labels, false));
+			   apply_to_list(a, val_get(affinity, requiredDuringSchedulingIgnoredDuringExecution), labels,
+					 false));
 	return val_put(a, spec, A_affinity, val_put(a, val_get(spec, affinity), which, affinity));
 }
 
@@ -107,18 +109,23 @@ static struct val apply_annotations(struct arena *a, struct val spec, struct val
 
 /* ---- new pods ---- */
 
+static struct val gated_condition(struct arena *a)
+{
+	char now[TIME_TEXT_MAX];
+	str text = time_format((struct timestamp){ clock_wall_ns() / NS_PER_S, 0 }, now);
+
+	return OBJECT(a, F(type, VAL_LIT("PodScheduled")), F(status, VAL_LIT("False")),
+		      F(lastTransitionTime, VAL_STR(arena_str(a, text))), F(reason, VAL_LIT("SchedulingGated")),
+		      F(message, VAL_LIT("Scheduling is blocked due to non-empty scheduling gates")));
+}
+
 /* A QoS class that the user gave is believed. */
 static struct val first_status(struct arena *a, struct val spec, struct val given)
 {
-	struct val conditions = VAL_EMPTY;
-	char now[TIME_TEXT_MAX];
+	bool gated = val_len(val_get(spec, schedulingGates)) > 0;
 
-	if (val_len(val_get(spec, schedulingGates)))
-		conditions = LIST(a, OBJECT(a, F(type, VAL_LIT("PodScheduled")), F(status, VAL_LIT("False")),
-					    F(lastTransitionTime, VAL_STR(arena_str(a, time_format((struct timestamp){ clock_wall_ns() / NS_PER_S, 0 }, now)))),
-					    F(reason, VAL_LIT("SchedulingGated")),
-					    F(message, VAL_LIT("Scheduling is blocked due to non-empty scheduling gates"))));
-	return OBJECT(a, F(phase, VAL_LIT("Pending")), F(conditions, conditions), F(qosClass, val_has(given, qosClass) ? val_get(given, qosClass) : VAL_STR(pod_qos_class(spec))));
+	return OBJECT(a, F(phase, VAL_LIT("Pending")), F(conditions, gated ? LIST(a, gated_condition(a)) : VAL_EMPTY),
+		      F(qosClass, val_has(given, qosClass) ? val_get(given, qosClass) : VAL_STR(pod_qos_class(spec))));
 }
 
 struct val prepare_pod(struct arena *a, struct val pod)
@@ -148,7 +155,8 @@ static struct val keep_generations(struct arena *a, struct val status, struct va
 		map_put(&next, val_str(before.items[i], type), (void *)&before.items[i]);
 	VAL_EACH(condition, list) {
 		const struct val *was = map_remove(&next, val_str(*condition, type));
-		val_add_item(&b, was ? default_member(a, *condition, A_observedGeneration, val_get(*was, observedGeneration)) : *condition);
+		val_add_item(&b, was ? default_member(a, *condition, A_observedGeneration,
+						      val_get(*was, observedGeneration)) : *condition);
 	}
 	return val_len(list) ? val_put(a, status, A_conditions, val_end_list(&b)) : status;
 }
@@ -165,7 +173,8 @@ static struct val prepare_status(struct arena *a, struct val pod, struct val old
 /* Labels, annotations and the like belong to the pod, not to its subresources. */
 static struct val keep_meta(struct arena *a, struct val pod, struct val old)
 {
-	static const uint16_t kept[] = { A_deletionTimestamp, A_selfLink, A_labels, A_annotations, A_finalizers, A_ownerReferences };
+	static const uint16_t kept[] = { A_deletionTimestamp, A_selfLink, A_labels, A_annotations, A_finalizers,
+					 A_ownerReferences };
 	struct val meta = val_get(pod, metadata);
 
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
@@ -197,7 +206,8 @@ static struct val prepare_resize(struct arena *a, struct val pod, struct val old
 		return pod;
 	spec = val_put(a, spec, A_resources, val_get(now, resources));
 	spec = val_put(a, spec, A_containers, resized(a, val_get(now, containers), val_get(before, containers)));
-	spec = val_put(a, spec, A_initContainers, resized(a, val_get(now, initContainers), val_get(before, initContainers)));
+	spec = val_put(a, spec, A_initContainers,
+		       resized(a, val_get(now, initContainers), val_get(before, initContainers)));
 	pod = val_put(a, keep_meta(a, pod, old), A_status, val_get(old, status));
 	return val_put(a, pod, A_spec, spec);
 }
@@ -209,7 +219,8 @@ struct val prepare_pod_update(struct arena *a, str subresource, struct val pod, 
 	if (str_eq(subresource, STR("resize")))
 		return prepare_resize(a, pod, old);
 	if (str_eq(subresource, STR("ephemeralcontainers"))) {
-		struct val spec = val_put(a, val_get(old, spec), A_ephemeralContainers, val_get(pod, spec, ephemeralContainers));
+		struct val spec = val_put(a, val_get(old, spec), A_ephemeralContainers,
+					  val_get(pod, spec, ephemeralContainers));
 		pod = val_put(a, keep_meta(a, pod, old), A_spec, spec);
 	}
 	return val_put(a, pod, A_status, val_get(old, status));

@@ -37,11 +37,13 @@ bool resource_is_extended(str name)
 bool resource_is_standard(str name)
 {
 	static const str standard[] = {
-		STR_INIT("cpu"), STR_INIT("memory"), STR_INIT("ephemeral-storage"), STR_INIT("requests.cpu"), STR_INIT("requests.memory"),
-		STR_INIT("requests.ephemeral-storage"), STR_INIT("limits.cpu"), STR_INIT("limits.memory"), STR_INIT("limits.ephemeral-storage"),
-		STR_INIT("pods"), STR_INIT("resourcequotas"), STR_INIT("services"), STR_INIT("replicationcontrollers"), STR_INIT("secrets"),
-		STR_INIT("configmaps"), STR_INIT("persistentvolumeclaims"), STR_INIT("storage"), STR_INIT("requests.storage"),
-		STR_INIT("services.nodeports"), STR_INIT("services.loadbalancers"), { NULL, 0 },
+		STR_INIT("cpu"), STR_INIT("memory"), STR_INIT("ephemeral-storage"), STR_INIT("requests.cpu"),
+		STR_INIT("requests.memory"), STR_INIT("requests.ephemeral-storage"), STR_INIT("limits.cpu"),
+		STR_INIT("limits.memory"), STR_INIT("limits.ephemeral-storage"), STR_INIT("pods"),
+		STR_INIT("resourcequotas"), STR_INIT("services"), STR_INIT("replicationcontrollers"), STR_INIT("secrets"),
+		STR_INIT("configmaps"), STR_INIT("persistentvolumeclaims"), STR_INIT("storage"),
+		STR_INIT("requests.storage"), STR_INIT("services.nodeports"), STR_INIT("services.loadbalancers"),
+		{ NULL, 0 },
 	};
 	return in(name, standard) || resource_is_huge_page(name) || str_starts(name, STR("requests.hugepages-"));
 }
@@ -59,9 +61,9 @@ bool resource_is_pod_level(str name) { return is_compute(name) || resource_is_hu
 bool resource_is_integer(str name)
 {
 	static const str counted[] = {
-		STR_INIT("pods"), STR_INIT("resourcequotas"), STR_INIT("services"), STR_INIT("replicationcontrollers"), STR_INIT("secrets"),
-		STR_INIT("configmaps"), STR_INIT("persistentvolumeclaims"), STR_INIT("services.nodeports"),
-		STR_INIT("services.loadbalancers"), { NULL, 0 },
+		STR_INIT("pods"), STR_INIT("resourcequotas"), STR_INIT("services"), STR_INIT("replicationcontrollers"),
+		STR_INIT("secrets"), STR_INIT("configmaps"), STR_INIT("persistentvolumeclaims"),
+		STR_INIT("services.nodeports"), STR_INIT("services.loadbalancers"), { NULL, 0 },
 	};
 	return in(name, counted) || resource_is_extended(name);
 }
@@ -161,7 +163,8 @@ static struct val amounts_map(const struct amounts *t)
 	char text[QUANTITY_TEXT_MAX];
 
 	for (const struct amount *amount = t->all; amount; amount = amount->next)
-		members[i++] = (struct member){ amount->name, VAL_STR(arena_str(t->arena, quantity_format(amount->q, text))) };
+		members[i++] = (struct member){ amount->name,
+						VAL_STR(arena_str(t->arena, quantity_format(amount->q, text))) };
 	qsort(members, n, sizeof(*members), member_cmp);
 	return val_object(t->arena, members, n);
 }

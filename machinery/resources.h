@@ -1,6 +1,6 @@
 /*
- * Resources that containers ask for: the classes of names, sums over the containers of a pod, and the QoS class that follows from them.
- * Pure functions over typed trees (maps sorted by key), any thread.
+ * Resources that containers ask for: the classes of names, sums over the containers of a pod, and the QoS class that
+ * follows from them. Pure functions over typed trees (maps sorted by key), any thread.
  */
 #ifndef C8S_MACHINERY_RESOURCES_H
 #define C8S_MACHINERY_RESOURCES_H
@@ -34,8 +34,9 @@ struct quantity quantity_of(struct val text);
 struct val sorted_find(struct val map, str key);
 
 /*
- * What the containers of a pod spec need together of every resource, by their A_requests or A_limits: the sum over containers and
- * sidecars, or what an init container needs with the sidecars before it, whichever is more. A map in the arena, sorted by key.
+ * What the containers of a pod spec need together of every resource, by their A_requests or A_limits: the sum over
+ * containers and sidecars, or what an init container needs with the sidecars before it, whichever is more. A map in the
+ * arena, sorted by key.
  */
 struct val pod_container_resources(struct arena *a, struct val spec, atom which);
 /* Guaranteed, Burstable or BestEffort. */

@@ -38,13 +38,16 @@ TEST(pod_container_resources)
 		const char *spec, *want;
 	} t[] = {
 		{ "{'containers':[{}]}", "{}" },
-		{ "{'containers':[" C("'cpu':'100m','memory':'1Mi'") "," C("'cpu':'1'") "]}", "{'cpu':'1100m','memory':'1Mi'}" },
+		{ "{'containers':[" C("'cpu':'100m','memory':'1Mi'") "," C("'cpu':'1'") "]}",
+		  "{'cpu':'1100m','memory':'1Mi'}" },
 		/* an init container needs more than all the others */
-		{ "{'initContainers':[" C("'cpu':'2'") "," C("'cpu':'3'") "],'containers':[" C("'cpu':'1'") "]}", "{'cpu':'3'}" },
+		{ "{'initContainers':[" C("'cpu':'2'") "," C("'cpu':'3'") "],'containers':[" C("'cpu':'1'") "]}",
+		  "{'cpu':'3'}" },
 		/* sidecars run beside everything that comes after them */
 		{ "{'initContainers':[" C("'cpu':'2'") "," SIDECAR("'cpu':'1'") "," C("'cpu':'3'") "],'containers':[" C("'cpu':'1'") "]}",
 		  "{'cpu':'4'}" },
-		{ "{'initContainers':[" SIDECAR("'cpu':'1'") "],'containers':[" C("'cpu':'1'") "," C("'cpu':'1'") "]}", "{'cpu':'3'}" },
+		{ "{'initContainers':[" SIDECAR("'cpu':'1'") "],'containers':[" C("'cpu':'1'") "," C("'cpu':'1'") "]}",
+		  "{'cpu':'3'}" },
 	};
 	struct arena a = ARENA_INIT;
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {

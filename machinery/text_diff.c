@@ -1,6 +1,7 @@
 /*
- * Python's SequenceMatcher, since Kubernetes' messages are made with a port of it: the longest run of equal lines is found, then the same on
- * its left and on its right. Lines that make up more than a hundredth of a text of 200 lines or more begin no run, they only extend one.
+ * Python's SequenceMatcher, since Kubernetes' messages are made with a port of it: the longest run of equal lines is
+ * found, then the same on its left and on its right. Lines that make up more than a hundredth of a text of 200 lines or
+ * more begin no run, they only extend one.
  */
 #include "machinery/text_diff.h"
 
@@ -35,7 +36,8 @@ struct matcher {
 	struct text a, b;
 	const uint32_t *first;   /* by id: where in places its places in b begin; [id + 1]: where they end */
 	const uint32_t *places;
-	uint32_t *run[2];        /* length of the run that ends at a line of b, for the last and the current line of a; [j + 1] for line j */
+	/* length of the run that ends at a line of b, for the last and the current line of a; [j + 1] for line j */
+	uint32_t *run[2];
 	uint64_t budget;
 };
 
@@ -46,7 +48,10 @@ struct opcode {
 	struct range at;
 };
 
-/* Lines with their final newline, which the last one gets if it has none; a text that ends in one has an empty last line. */
+/*
+ * Lines with their final newline, which the last one gets if it has none; a text that ends in one has an empty last
+ * line.
+ */
 static uint32_t split(struct arena *a, str text, str **ret)
 {
 	uint32_t n = 1;
@@ -197,7 +202,8 @@ static size_t opcodes_of(struct arena *a, const struct match *matches, size_t n,
 
 	for (const struct match *m = matches; m < matches + n; m++) {
 		if (i < m->a || j < m->b)
-			codes[k++] = (struct opcode){ i < m->a && j < m->b ? REPLACE : i < m->a ? DELETE : INSERT, { i, m->a, j, m->b } };
+			codes[k++] = (struct opcode){ i < m->a && j < m->b ? REPLACE : i < m->a ? DELETE : INSERT,
+						      { i, m->a, j, m->b } };
 		i = m->a + m->n;
 		j = m->b + m->n;
 		if (m->n)

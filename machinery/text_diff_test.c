@@ -15,7 +15,8 @@ TEST(text_diff)
 		/* two changes far from each other are two hunks, near ones are one */
 		{ "a\n1\n2\n3\n4\n5\n6\n7\nb", "A\n1\n2\n3\n4\n5\n6\n7\nB",
 		  "@@ -1,4 +1,4 @@\n-a\n+A\n 1\n 2\n 3\n@@ -6,4 +6,4 @@\n 5\n 6\n 7\n-b\n+B\n" },
-		{ "a\n1\n2\n3\n4\n5\n6\nb", "A\n1\n2\n3\n4\n5\n6\nB", "@@ -1,8 +1,8 @@\n-a\n+A\n 1\n 2\n 3\n 4\n 5\n 6\n-b\n+B\n" },
+		{ "a\n1\n2\n3\n4\n5\n6\nb", "A\n1\n2\n3\n4\n5\n6\nB",
+		  "@@ -1,8 +1,8 @@\n-a\n+A\n 1\n 2\n 3\n 4\n 5\n 6\n-b\n+B\n" },
 		{ "a\nb\nc", "a\nc", "@@ -1,3 +1,2 @@\n a\n-b\n c\n" },
 		{ "a\nc", "a\nb\nb\nc", "@@ -1,2 +1,4 @@\n a\n+b\n+b\n c\n" },
 		/* the longest common run counts, not the first line that is equal */

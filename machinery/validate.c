@@ -1,6 +1,6 @@
 /*
- * Finds a kind's rules and calls them in the order in which Kubernetes does: the generic part of the server on one side, the strategy of the
- * kind on the other (see validate_priv.h).
+ * Finds a kind's rules and calls them in the order in which Kubernetes does: the generic part of the server on one
+ * side, the strategy of the kind on the other (see validate_priv.h).
  */
 #include "codec/atoms.h"
 #include "codec/codec.h"
@@ -182,7 +182,8 @@ static struct val keep_content(struct arena *a, struct val object, struct val ol
 	return val_put(a, old, A_status, val_get(object, status));
 }
 
-int prepare_update(struct arena *a, const struct type *type, str subresource, struct val object, struct val old, struct val *ret, struct err *err)
+int prepare_update(struct arena *a, const struct type *type, str subresource, struct val object, struct val old,
+		   struct val *ret, struct err *err)
 {
 	const struct kind_rules *rules = rules_of(type);
 	int64_t generation = val_int(old, metadata, generation);
@@ -223,8 +224,12 @@ void validate_create(const struct type *type, struct val object, struct field_er
 		check_generic_meta(errors, at, meta, namespaced, name_rule_path_segment);
 }
 
-/* What the server does for every update before the kind's own rules; with_kind: and the part of those that is the same everywhere. */
-static void check_update_meta(struct field_errors *e, const struct type *type, struct val object, struct val old, bool with_kind)
+/*
+ * What the server does for every update before the kind's own rules; with_kind: and the part of those that is the same
+ * everywhere.
+ */
+static void check_update_meta(struct field_errors *e, const struct type *type, struct val object, struct val old,
+			      bool with_kind)
 {
 	const struct field_path *at = FIELD(NULL, "metadata");
 	struct val meta = val_get(object, metadata), before = val_get(old, metadata);
@@ -244,14 +249,16 @@ void validate_update(const struct type *type, struct val object, struct val old,
 		rules->check_update(errors, object, old);
 	} else if (rules->check) {
 		if (!(rules->flags & KIND_OWN_META))
-			check_object_meta(errors, FIELD(NULL, "metadata"), val_get(object, metadata), is_namespaced(type), name_of(rules));
+			check_object_meta(errors, FIELD(NULL, "metadata"), val_get(object, metadata), is_namespaced(type),
+					  name_of(rules));
 		rules->check(errors, object);
 	}
 	if (rules->flags & KIND_DECLARATIVE)
 		check_declared(errors, type, object, old);
 }
 
-void validate_subresource(const struct type *type, str subresource, struct val object, struct val old, struct field_errors *errors)
+void validate_subresource(const struct type *type, str subresource, struct val object, struct val old,
+			  struct field_errors *errors)
 {
 	const struct kind_rules *rules = rules_of(type);
 

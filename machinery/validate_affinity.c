@@ -18,10 +18,12 @@ static void check_node_requirement(struct field_errors *e, const struct field_pa
 			field_required(e, FIELD(at, "values"), "must be specified when `operator` is 'In' or 'NotIn'");
 	} else if (str_in(operator, marks)) {
 		if (val_len(values))
-			field_forbidden(e, FIELD(at, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+			field_forbidden(e, FIELD(at, "values"),
+					"may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
 	} else if (str_in(operator, orders)) {
 		if (val_len(values) != 1)
-			field_required(e, FIELD(at, "values"), "must be specified single value when `operator` is 'Lt' or 'Gt'");
+			field_required(e, FIELD(at, "values"),
+				       "must be specified single value when `operator` is 'Lt' or 'Gt'");
 	} else {
 		field_invalid(e, FIELD(at, "operator"), VAL_STR(operator), "not a valid selector operator");
 	}
@@ -39,7 +41,8 @@ static void check_node_field(struct field_errors *e, const struct field_path *at
 	if (!str_eq(operator, STR("In")) && !str_eq(operator, STR("NotIn")))
 		field_invalid(e, FIELD(at, "operator"), VAL_STR(operator), "not a valid selector operator");
 	else if (val_len(val_get(r, values)) != 1)
-		field_required(e, FIELD(at, "values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
+		field_required(e, FIELD(at, "values"),
+			       "must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
 	if (!str_eq(key, STR("metadata.name")))
 		field_invalid(e, FIELD(at, "key"), VAL_STR(key), "not a valid field selector key");
 	else
@@ -81,9 +84,11 @@ static void check_node_affinity(struct pod_check *c, const struct field_path *at
 
 	if (val_has(affinity, requiredDuringSchedulingIgnoredDuringExecution))
 		check_node_selector(c->e, FIELD(at, "requiredDuringSchedulingIgnoredDuringExecution"),
-				    val_get(affinity, requiredDuringSchedulingIgnoredDuringExecution), c->bad_node_affinity_values);
+				    val_get(affinity, requiredDuringSchedulingIgnoredDuringExecution),
+				    c->bad_node_affinity_values);
 	VAL_EACH(term, val_get(affinity, preferredDuringSchedulingIgnoredDuringExecution)) {
-		const struct field_path *item = FIELD_INDEX(FIELD(at, "preferredDuringSchedulingIgnoredDuringExecution"), i++);
+		const struct field_path *item =
+			FIELD_INDEX(FIELD(at, "preferredDuringSchedulingIgnoredDuringExecution"), i++);
 		check_weight(c->e, item, *term);
 		check_node_selector_term(c->e, FIELD(item, "preference"), val_get(*term, preference), true);
 	}
@@ -101,8 +106,12 @@ static void check_keys(struct field_errors *e, const struct field_path *at, stru
 			check_label_key(e, FIELD_INDEX(at, i++), val_as_str(*key));
 }
 
-/* By the time of this check the selector has got the requirements that the keys stand for: a second one for a key is the user's. */
-static void check_keys_not_selected(struct field_errors *e, const struct field_path *at, struct val keys, struct val selector)
+/*
+ * By the time of this check the selector has got the requirements that the keys stand for: a second one for a key is
+ * the user's.
+ */
+static void check_keys_not_selected(struct field_errors *e, const struct field_path *at, struct val keys,
+				    struct val selector)
 {
 	CLEANUP(map_done) struct map selected = MAP_INIT;
 	CLEANUP(map_done) struct map index = MAP_INIT;
@@ -116,14 +125,16 @@ static void check_keys_not_selected(struct field_errors *e, const struct field_p
 		str key = val_str(*r, key);
 		uintptr_t found = (uintptr_t)map_get(&index, key);
 		if (!set_add(&selected, key) && found)
-			field_invalid(e, FIELD_INDEX(at, found - 1), VAL_STR(key), "exists in both matchLabelKeys and labelSelector");
+			field_invalid(e, FIELD_INDEX(at, found - 1), VAL_STR(key),
+				      "exists in both matchLabelKeys and labelSelector");
 	}
 }
 
 void check_match_label_keys(struct field_errors *e, const struct field_path *at, struct val term)
 {
 	CLEANUP(map_done) struct map mismatched = MAP_INIT;
-	struct val keys = val_get(term, matchLabelKeys), others = val_get(term, mismatchLabelKeys), selector = val_get(term, labelSelector);
+	struct val keys = val_get(term, matchLabelKeys), others = val_get(term, mismatchLabelKeys),
+		selector = val_get(term, labelSelector);
 	size_t i = 0;
 
 	check_keys(e, FIELD(at, "matchLabelKeys"), keys, val_exists(selector));
@@ -141,7 +152,8 @@ void check_match_label_keys(struct field_errors *e, const struct field_path *at,
 static void check_affinity_term(struct pod_check *c, const struct field_path *at, struct val term)
 {
 	check_label_selector(c->e, FIELD(at, "labelSelector"), val_get(term, labelSelector), c->bad_selector_values);
-	check_label_selector(c->e, FIELD(at, "namespaceSelector"), val_get(term, namespaceSelector), c->bad_selector_values);
+	check_label_selector(c->e, FIELD(at, "namespaceSelector"), val_get(term, namespaceSelector),
+			     c->bad_selector_values);
 	VAL_EACH(name, val_get(term, namespaces))
 		check_name(c->e, FIELD(at, "namespace"), val_as_str(*name), name_check_dns1123_label);
 	check_match_label_keys(c->e, at, term);
@@ -155,10 +167,12 @@ static void check_pod_affinity(struct pod_check *c, const struct field_path *at,
 {
 	size_t i = 0;
 	VAL_EACH(term, val_get(affinity, requiredDuringSchedulingIgnoredDuringExecution))
-		check_affinity_term(c, FIELD_INDEX(FIELD(at, "requiredDuringSchedulingIgnoredDuringExecution"), i++), *term);
+		check_affinity_term(c, FIELD_INDEX(FIELD(at, "requiredDuringSchedulingIgnoredDuringExecution"), i++),
+				    *term);
 	i = 0;
 	VAL_EACH(term, val_get(affinity, preferredDuringSchedulingIgnoredDuringExecution)) {
-		const struct field_path *item = FIELD_INDEX(FIELD(at, "preferredDuringSchedulingIgnoredDuringExecution"), i++);
+		const struct field_path *item =
+			FIELD_INDEX(FIELD(at, "preferredDuringSchedulingIgnoredDuringExecution"), i++);
 		check_weight(c->e, item, *term);
 		check_affinity_term(c, FIELD(item, "podAffinityTerm"), val_get(*term, podAffinityTerm));
 	}
@@ -214,13 +228,15 @@ static void check_spread(struct pod_check *c, const struct field_path *at, struc
 	str key = val_str(constraint, topologyKey), action = val_str(constraint, whenUnsatisfiable);
 
 	if (val_int(constraint, maxSkew) <= 0)
-		field_invalid(c->e, FIELD(at, "maxSkew"), val_of_int(val_int(constraint, maxSkew)), "must be greater than zero");
+		field_invalid(c->e, FIELD(at, "maxSkew"), val_of_int(val_int(constraint, maxSkew)),
+			      "must be greater than zero");
 	if (key.n == 0)
 		field_required(c->e, FIELD(at, "topologyKey"), "can not be empty");
 	check_one_of(c->e, FIELD(at, "whenUnsatisfiable"), action, actions);
 	if (repeated)
 		field_duplicate(c->e, FIELD(at, "{topologyKey, whenUnsatisfiable}"),
-				VAL_STR(arena_printf(c->e->arena, "{" STR_FMT ", " STR_FMT "}", STR_ARG(key), STR_ARG(action))));
+				VAL_STR(arena_printf(c->e->arena, "{" STR_FMT ", " STR_FMT "}", STR_ARG(key),
+						     STR_ARG(action))));
 	check_min_domains(c->e, FIELD(at, "minDomains"), constraint);
 	if (val_has(constraint, nodeAffinityPolicy))
 		check_one_of(c->e, FIELD(at, "nodeAffinityPolicy"), val_str(constraint, nodeAffinityPolicy), policies);
@@ -236,7 +252,8 @@ static void check_spread(struct pod_check *c, const struct field_path *at, struc
 
 static str spread_id(struct arena *a, struct val constraint)
 {
-	return arena_printf(a, STR_FMT "\n" STR_FMT, STR_ARG(val_str(constraint, topologyKey)), STR_ARG(val_str(constraint, whenUnsatisfiable)));
+	return arena_printf(a, STR_FMT "\n" STR_FMT, STR_ARG(val_str(constraint, topologyKey)),
+			    STR_ARG(val_str(constraint, whenUnsatisfiable)));
 }
 
 void check_spread_constraints(struct pod_check *c, const struct field_path *at, struct val constraints)

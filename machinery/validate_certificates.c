@@ -1,4 +1,5 @@
 /* CertificateSigningRequest and ClusterTrustBundle. */
+#include <openssl/err.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
@@ -67,6 +68,8 @@ static X509 *parse_certificate(str der)
 {
 	const unsigned char *at = (const unsigned char *)der.p;
 	X509 *x = d2i_X509(NULL, &at, (long)der.n);
+
+	ERR_clear_error(); /* the thread's list of errors is for its connections */
 	if (x && (const char *)at != der.p + der.n) {
 		X509_free(x);
 		return NULL;
@@ -102,7 +105,9 @@ static const char *pem_request_error(struct arena *a, str pem)
 	struct pem_block block;
 	if (!pem_next(a, &pem, &block) || !str_eq(block.type, STR("CERTIFICATE REQUEST")))
 		return "PEM block type must be CERTIFICATE REQUEST";
-	return request_error(block.bytes);
+	const char *wrong = request_error(block.bytes);
+	ERR_clear_error();
+	return wrong;
 }
 
 /* The same for a chain of certificates; an empty one is fine. */

@@ -3,7 +3,8 @@
 #include "machinery/validate_priv.h"
 
 static const str access_modes[] = {
-	STR_INIT("ReadOnlyMany"), STR_INIT("ReadWriteMany"), STR_INIT("ReadWriteOnce"), STR_INIT("ReadWriteOncePod"), { NULL, 0 },
+	STR_INIT("ReadOnlyMany"), STR_INIT("ReadWriteMany"), STR_INIT("ReadWriteOnce"), STR_INIT("ReadWriteOncePod"),
+	{ NULL, 0 },
 };
 
 void check_access_modes(struct field_errors *e, const struct field_path *at, struct val modes)
@@ -47,7 +48,8 @@ static void check_data_source(struct field_errors *e, const struct field_path *a
 	if (kind.n == 0)
 		field_missing(e, FIELD(at, "kind"));
 	if (group.n == 0 && !str_eq(kind, STR("PersistentVolumeClaim")))
-		field_invalid(e, at, VAL_STR(kind), "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
+		field_invalid(e, at, VAL_STR(kind),
+			      "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
 	if (group.n && !allow_bad_group)
 		check_name(e, FIELD(at, "apiGroup"), group, name_check_dns1123_subdomain);
 	if (val_str(source, namespace).n)
@@ -98,7 +100,8 @@ void check_claim_spec(struct field_errors *e, const struct field_path *at, struc
 	if (val_len(val_get(spec, accessModes)) == 0)
 		field_required(e, FIELD(at, "accessModes"), "at least 1 access mode is required");
 	if (val_has(spec, selector))
-		check_label_selector(e, FIELD(at, "selector"), val_get(spec, selector), selector_is_bad(e->arena, val_get(old, selector)));
+		check_label_selector(e, FIELD(at, "selector"), val_get(spec, selector),
+				     selector_is_bad(e->arena, val_get(old, selector)));
 	check_access_modes(e, FIELD(at, "accessModes"), val_get(spec, accessModes));
 	check_storage_request(e, FIELD_KEY(FIELD(at, "resources"), STR("storage")), spec);
 	check_class_name(e, FIELD(at, "storageClassName"), val_str(spec, storageClassName));

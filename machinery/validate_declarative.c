@@ -1,7 +1,7 @@
 /*
- * The declarative rules of the schema, as in facts->rules: "minimum=1 maxItems=8 immutable". Kubernetes 1.36 has them for many types and
- * enforces them for the few kinds that were made with them; those have KIND_DECLARATIVE. What an update leaves as it was is not checked
- * again.
+ * The declarative rules of the schema, as in facts->rules: "minimum=1 maxItems=8 immutable". Kubernetes 1.36 has them
+ * for many types and enforces them for the few kinds that were made with them; those have KIND_DECLARATIVE. What an
+ * update leaves as it was is not checked again.
  */
 #include "codec/atoms.h"
 #include "machinery/validate_priv.h"
@@ -109,7 +109,8 @@ struct change {
 	bool is_update; /* there is an old value to compare with */
 };
 
-static void check_object(struct field_errors *e, const struct field_path *at, const struct type *t, struct change c, unsigned depth);
+static void check_object(struct field_errors *e, const struct field_path *at, const struct type *t, struct change c,
+			 unsigned depth);
 
 /* Exactly one of the members of a union. */
 static void check_union(struct field_errors *e, const struct field_path *at, const struct type *t, struct change c)
@@ -126,13 +127,14 @@ static void check_union(struct field_errors *e, const struct field_path *at, con
 		all = arena_printf(e->arena, STR_FMT "%s`" STR_FMT "`", STR_ARG(all), members++ ? ", " : "", STR_ARG(name));
 		changed |= set != val_exists(val_member(c.old, f->name));
 		if (set)
-			given = arena_printf(e->arena, STR_FMT "%s" STR_FMT, STR_ARG(given), n++ ? ", " : "", STR_ARG(name));
+			given = arena_printf(e->arena, STR_FMT "%s" STR_FMT, STR_ARG(given), n++ ? ", " : "",
+					     STR_ARG(name));
 	}
 	if (!members || !changed)
 		return;
 	if (n > 1)
-		field_invalid(e, at, VAL_STR(arena_printf(e->arena, "{" STR_FMT "}", STR_ARG(given))), "must specify exactly one of: " STR_FMT,
-			      STR_ARG(all));
+		field_invalid(e, at, VAL_STR(arena_printf(e->arena, "{" STR_FMT "}", STR_ARG(given))),
+			      "must specify exactly one of: " STR_FMT, STR_ARG(all));
 	else if (n == 0)
 		field_invalid(e, at, VAL_LIT(""), "must specify one of: " STR_FMT, STR_ARG(all));
 }
@@ -145,8 +147,12 @@ static bool same_keys(const struct field *f, struct val a, struct val b)
 	return true;
 }
 
-/* Items of keyed lists are compared with the old item of the same keys, others are new. Lists are short: maxItems was checked. */
-static void check_items(struct field_errors *e, const struct field_path *at, const struct field *f, struct change c, unsigned depth)
+/*
+ * Items of keyed lists are compared with the old item of the same keys, others are new. Lists are short: maxItems was
+ * checked.
+ */
+static void check_items(struct field_errors *e, const struct field_path *at, const struct field *f, struct change c,
+			unsigned depth)
 {
 	bool keyed = f->facts->map_keys != NULL;
 
@@ -194,7 +200,8 @@ static bool check_whole(struct field_errors *e, const struct field_path *at, con
 	return e->n == before;
 }
 
-static void check_field(struct field_errors *e, const struct field_path *at, const struct field *f, struct change c, unsigned depth)
+static void check_field(struct field_errors *e, const struct field_path *at, const struct field *f, struct change c,
+			unsigned depth)
 {
 	if ((c.is_update && field_semantic_equal(f, c.now, c.old)) || !check_whole(e, at, f, c))
 		return;
@@ -206,7 +213,8 @@ static void check_field(struct field_errors *e, const struct field_path *at, con
 		check_scalar(e, at, f, c.now);
 }
 
-static void check_object(struct field_errors *e, const struct field_path *at, const struct type *t, struct change c, unsigned depth)
+static void check_object(struct field_errors *e, const struct field_path *at, const struct type *t, struct change c,
+			 unsigned depth)
 {
 	if (depth == VAL_RECURSION_MAX || str_starts(t->package, STR("meta/")))
 		return;

@@ -42,8 +42,8 @@ static bool parse_interval(struct arena *a, str text, int64_t completions, int64
 	bool two = str_cut(text, '-', &from, &to);
 
 	if (two && str_chr(to, '-') >= 0) {
-		*ret_why = arena_printf(a, "the fragment \"" STR_FMT "\" violates the requirement that an index interval can have at most two"
-					" parts separated by '-'", STR_ARG(text));
+		*ret_why = arena_printf(a, "the fragment \"" STR_FMT "\" violates the requirement that an index"
+					" interval can have at most two parts separated by '-'", STR_ARG(text));
 		return false;
 	}
 	if (!parse_index(a, from, completions, ret_from, ret_why))
@@ -55,7 +55,8 @@ static bool parse_interval(struct arena *a, str text, int64_t completions, int64
 		return false;
 	if (*ret_from < *ret_to)
 		return true;
-	*ret_why = arena_printf(a, "non-increasing order, previous: %lld, current: %lld", (long long)*ret_from, (long long)*ret_to);
+	*ret_why = arena_printf(a, "non-increasing order, previous: %lld, current: %lld", (long long)*ret_from,
+				(long long)*ret_to);
 	return false;
 }
 
@@ -70,7 +71,8 @@ int64_t count_indexes(struct arena *a, str text, int64_t completions, str *ret_w
 		if (!parse_interval(a, part, completions, &from, &to, ret_why))
 			return -1;
 		if (!first && last >= from) {
-			*ret_why = arena_printf(a, "non-increasing order, previous: %lld, current: %lld", (long long)last, (long long)from);
+			*ret_why = arena_printf(a, "non-increasing order, previous: %lld, current: %lld", (long long)last,
+						(long long)from);
 			return -1;
 		}
 		total += to - from + 1;
@@ -81,7 +83,8 @@ int64_t count_indexes(struct arena *a, str text, int64_t completions, str *ret_w
 
 /* ---- policies ---- */
 
-static void check_exit_codes(struct field_errors *e, const struct field_path *at, struct val codes, const struct map *containers)
+static void check_exit_codes(struct field_errors *e, const struct field_path *at, struct val codes,
+			     const struct map *containers)
 {
 	static const str operators[] = { STR_INIT("In"), STR_INIT("NotIn"), { NULL, 0 } };
 	CLEANUP(map_done) struct map seen = MAP_INIT;
@@ -130,9 +133,11 @@ static void check_condition_patterns(struct field_errors *e, const struct field_
 	}
 }
 
-static void check_failure_rule(struct field_errors *e, const struct field_path *at, struct val rule, struct val spec, const struct map *containers)
+static void check_failure_rule(struct field_errors *e, const struct field_path *at, struct val rule, struct val spec,
+			       const struct map *containers)
 {
-	static const str actions[] = { STR_INIT("Count"), STR_INIT("FailIndex"), STR_INIT("FailJob"), STR_INIT("Ignore"), { NULL, 0 } };
+	static const str actions[] = { STR_INIT("Count"), STR_INIT("FailIndex"), STR_INIT("FailJob"), STR_INIT("Ignore"),
+				       { NULL, 0 } };
 	str action = val_str(rule, action);
 	bool codes = val_has(rule, onExitCodes), conditions = val_len(val_get(rule, onPodConditions)) > 0;
 
@@ -147,7 +152,8 @@ static void check_failure_rule(struct field_errors *e, const struct field_path *
 	if (conditions)
 		check_condition_patterns(e, FIELD(at, "onPodConditions"), val_get(rule, onPodConditions));
 	if (codes && conditions)
-		field_invalid(e, at, FIELD_VALUE_OMITTED, "specifying both OnExitCodes and OnPodConditions is not supported");
+		field_invalid(e, at, FIELD_VALUE_OMITTED,
+			      "specifying both OnExitCodes and OnPodConditions is not supported");
 	if (!codes && !conditions)
 		field_invalid(e, at, FIELD_VALUE_OMITTED, "specifying one of OnExitCodes and OnPodConditions is required");
 }
@@ -190,11 +196,13 @@ static void check_success_rule(struct field_errors *e, const struct field_path *
 		return;
 	check_non_negative(e, FIELD(at, "succeededCount"), count);
 	if (val_as_int(count) > completions)
-		field_invalid(e, FIELD(at, "succeededCount"), count, "must be less than or equal to %lld (the number of specified completions)",
+		field_invalid(e, FIELD(at, "succeededCount"), count,
+			      "must be less than or equal to %lld (the number of specified completions)",
 			      (long long)completions);
 	if (val_exists(indexes) && val_as_int(count) > total)
 		field_invalid(e, FIELD(at, "succeededCount"), count,
-			      "must be less than or equal to %lld (the number of indexes in the specified succeededIndexes field)",
+			      "must be less than or equal to %lld (the number of indexes in the specified"
+			      " succeededIndexes field)",
 			      (long long)total);
 }
 
@@ -205,7 +213,8 @@ static void check_success_policy(struct field_errors *e, const struct field_path
 	size_t i = 0;
 
 	if (!is_indexed(spec)) {
-		field_invalid(e, at, internal_form(e->arena, TYPE(batch_v1, SuccessPolicy), policy), "requires indexed completion mode");
+		field_invalid(e, at, internal_form(e->arena, TYPE(batch_v1, SuccessPolicy), policy),
+			      "requires indexed completion mode");
 		return;
 	}
 	if (val_len(rules) == 0)
@@ -235,10 +244,12 @@ static void check_many_completions(struct field_errors *e, const struct field_pa
 		field_required(e, FIELD(at, "maxFailedIndexes"), "must be specified when completions is above 100000");
 	if (val_as_int(parallelism) > MANY_COMPLETIONS_MAX)
 		field_invalid(e, FIELD(at, "parallelism"), parallelism,
-			      "must be less than or equal to 10000 when completions are above 100000 and used with backoff limit per index");
+			      "must be less than or equal to 10000 when completions are above 100000 and used with"
+			      " backoff limit per index");
 	if (val_as_int(failed) > MANY_COMPLETIONS_MAX)
 		field_invalid(e, FIELD(at, "maxFailedIndexes"), failed,
-			      "must be less than or equal to 10000 when completions are above 100000 and used with backoff limit per index");
+			      "must be less than or equal to 10000 when completions are above 100000 and used with"
+			      " backoff limit per index");
 }
 
 static void check_indexed(struct field_errors *e, const struct field_path *at, struct val spec)
@@ -293,8 +304,8 @@ static void check_managed_by(struct field_errors *e, const struct field_path *at
 static void check_numbers(struct field_errors *e, const struct field_path *at, struct val spec)
 {
 	static const uint16_t numbers[] = {
-		A_parallelism, A_completions, A_activeDeadlineSeconds, A_backoffLimit, A_ttlSecondsAfterFinished, A_backoffLimitPerIndex,
-		A_maxFailedIndexes,
+		A_parallelism, A_completions, A_activeDeadlineSeconds, A_backoffLimit, A_ttlSecondsAfterFinished,
+		A_backoffLimitPerIndex, A_maxFailedIndexes,
 	};
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		check_non_negative(e, FIELD_STR(at, atom_str(numbers[i])), val_member(spec, numbers[i]));
@@ -355,14 +366,18 @@ static void check_job_spec(struct field_errors *e, struct val spec, struct val o
 	if (!val_has(spec, selector))
 		field_missing(e, FIELD(at, "selector"));
 	else
-		check_label_selector(e, FIELD(at, "selector"), val_get(spec, selector), has_bad_values(val_get(old, selector)));
-	if (selector_of_object(e->arena, val_get(spec, selector), &selector, &ignored) >= 0 && !selector_matches(&selector, labels))
-		field_invalid(e, FIELD(FIELD(FIELD(at, "template"), "metadata"), "labels"), labels, "`selector` does not match template `labels`");
+		check_label_selector(e, FIELD(at, "selector"), val_get(spec, selector),
+				     has_bad_values(val_get(old, selector)));
+	if (selector_of_object(e->arena, val_get(spec, selector), &selector, &ignored) >= 0 &&
+	    !selector_matches(&selector, labels))
+		field_invalid(e, FIELD(FIELD(FIELD(at, "template"), "metadata"), "labels"), labels,
+			      "`selector` does not match template `labels`");
 }
 
 static void check_has_label(struct field_errors *e, struct val labels, str key, str wanted)
 {
-	const struct field_path *at = FIELD_KEY(FIELD(FIELD(FIELD(FIELD(NULL, "spec"), "template"), "metadata"), "labels"), key);
+	const struct field_path *template = FIELD(FIELD(NULL, "spec"), "template");
+	const struct field_path *at = FIELD_KEY(FIELD(FIELD(template, "metadata"), "labels"), key);
 	struct val found = val_find(labels, key);
 
 	if (!val_exists(found))
@@ -393,9 +408,11 @@ static void check_generated_selector(struct field_errors *e, struct val job, boo
 		check_has_label(e, labels, keys[i], value);
 		wanted = val_put(a, wanted, atom_make(a, keys[i]), VAL_STR(value));
 	}
-	if (selector_of_object(a, val_get(job, spec, selector), &selector, &ignored) >= 0 && !selector_matches(&selector, wanted))
+	if (selector_of_object(a, val_get(job, spec, selector), &selector, &ignored) >= 0 &&
+	    !selector_matches(&selector, wanted))
 		field_invalid(e, FIELD(FIELD(NULL, "spec"), "selector"),
-			      internal_form(a, TYPE(meta_v1, LabelSelector), val_get(job, spec, selector)), "`selector` not auto-generated");
+			      internal_form(a, TYPE(meta_v1, LabelSelector), val_get(job, spec, selector)),
+			      "`selector` not auto-generated");
 }
 
 static void check_job_as_new(struct field_errors *e, struct val job, struct val old)
@@ -450,7 +467,8 @@ static struct val adopt_scheduling(struct arena *a, struct val old, struct val n
 		old = val_with(a, old, val_len(affinity) || val_exists(wanted) ? affinity : VAL_EMPTY, spec, affinity);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(of_spec); i++)
-		old = val_put_path(a, old, (const atom[]){ A_spec, of_spec[i] }, 2, val_member(val_get(now, spec), of_spec[i]));
+		old = val_put_path(a, old, (const atom[]){ A_spec, of_spec[i] }, 2,
+				   val_member(val_get(now, spec), of_spec[i]));
 	old = val_with(a, old, val_get(now, metadata, annotations), metadata, annotations);
 	return val_with(a, old, val_get(now, metadata, labels), metadata, labels);
 }
@@ -498,14 +516,18 @@ void check_job_update(struct field_errors *e, struct val job, struct val old)
 	check_object_meta_update(e, FIELD(NULL, "metadata"), val_get(job, metadata), val_get(old, metadata));
 	check_job_spec(e, spec, before);
 	check_completions_update(e, FIELD(at, "completions"), spec, before);
-	check_immutable(e, FIELD(at, "selector"), TYPE(meta_v1, LabelSelector), val_get(spec, selector), val_get(before, selector));
+	check_immutable(e, FIELD(at, "selector"), TYPE(meta_v1, LabelSelector), val_get(spec, selector),
+			val_get(before, selector));
 	check_template_change(e, at, job, old);
-	check_immutable(e, FIELD(at, "completionMode"), NULL, val_get(spec, completionMode), val_get(before, completionMode));
+	check_immutable(e, FIELD(at, "completionMode"), NULL, val_get(spec, completionMode),
+			val_get(before, completionMode));
 	check_immutable(e, FIELD(at, "podFailurePolicy"), TYPE(batch_v1, PodFailurePolicy), val_get(spec, podFailurePolicy),
 			val_get(before, podFailurePolicy));
-	check_immutable(e, FIELD(at, "backoffLimitPerIndex"), NULL, val_get(spec, backoffLimitPerIndex), val_get(before, backoffLimitPerIndex));
+	check_immutable(e, FIELD(at, "backoffLimitPerIndex"), NULL, val_get(spec, backoffLimitPerIndex),
+			val_get(before, backoffLimitPerIndex));
 	check_immutable(e, FIELD(at, "managedBy"), NULL, val_get(spec, managedBy), val_get(before, managedBy));
-	check_immutable(e, FIELD(at, "successPolicy"), TYPE(batch_v1, SuccessPolicy), val_get(spec, successPolicy), val_get(before, successPolicy));
+	check_immutable(e, FIELD(at, "successPolicy"), TYPE(batch_v1, SuccessPolicy), val_get(spec, successPolicy),
+			val_get(before, successPolicy));
 }
 
 /* ---- CronJob ---- */
@@ -531,7 +553,8 @@ static bool is_zone_part(str part)
 		return false;
 	for (size_t i = 0; i < part.n; i++) {
 		char c = part.p[i];
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr(".-_+", c)) || c == '\0')
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr(".-_+", c)) ||
+		    c == '\0')
 			return false;
 	}
 	return true;
@@ -559,7 +582,8 @@ static void check_time_zone(struct field_errors *e, const struct field_path *at,
 	else if (!is_zone_name(name))
 		field_invalid(e, at, zone, "unknown time zone " STR_FMT, STR_ARG(name));
 	else if (str_eq(ascii_lower(e->arena, name), STR("local"))) {
-		field_invalid(e, at, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
+		field_invalid(e, at, zone,
+			      "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
 		if (!time_zone_exists(name))
 			field_invalid(e, at, zone, "unknown time zone " STR_FMT, STR_ARG(name));
 	} else if (!time_zone_exists(name))
@@ -572,7 +596,8 @@ static void check_job_template(struct field_errors *e, const struct field_path *
 
 	check_spec(e, at, spec, old);
 	if (val_has(spec, selector))
-		field_invalid(e, FIELD(at, "selector"), internal_form(e->arena, TYPE(meta_v1, LabelSelector), val_get(spec, selector)),
+		field_invalid(e, FIELD(at, "selector"),
+			      internal_form(e->arena, TYPE(meta_v1, LabelSelector), val_get(spec, selector)),
 			      "`selector` will be auto-generated");
 	if (val_bool(spec, manualSelector))
 		field_not_supported(e, FIELD(at, "manualSelector"), val_get(spec, manualSelector), unset);
@@ -591,7 +616,8 @@ static void check_cron_spec(struct field_errors *e, struct val spec, struct val 
 	if (!val_exists(old) || !val_equal(val_get(old, timeZone), val_get(spec, timeZone)))
 		check_time_zone(e, FIELD(at, "timeZone"), val_get(spec, timeZone));
 	check_required_one_of(e, FIELD(at, "concurrencyPolicy"), val_str(spec, concurrencyPolicy), policies);
-	check_job_template(e, FIELD(FIELD(at, "jobTemplate"), "spec"), val_get(spec, jobTemplate, spec), val_get(old, jobTemplate, spec));
+	check_job_template(e, FIELD(FIELD(at, "jobTemplate"), "spec"), val_get(spec, jobTemplate, spec),
+			   val_get(old, jobTemplate, spec));
 	check_non_negative(e, FIELD(at, "successfulJobsHistoryLimit"), val_get(spec, successfulJobsHistoryLimit));
 	check_non_negative(e, FIELD(at, "failedJobsHistoryLimit"), val_get(spec, failedJobsHistoryLimit));
 }
@@ -602,7 +628,8 @@ void check_cron_job(struct field_errors *e, struct val cron_job)
 
 	check_cron_spec(e, val_get(cron_job, spec), VAL_EMPTY);
 	if (name.n > CRON_NAME_MAX)
-		field_invalid(e, FIELD(FIELD(NULL, "metadata"), "name"), VAL_STR(name), "must be no more than 52 characters");
+		field_invalid(e, FIELD(FIELD(NULL, "metadata"), "name"), VAL_STR(name),
+			      "must be no more than 52 characters");
 }
 
 void check_cron_job_update(struct field_errors *e, struct val cron_job, struct val old)

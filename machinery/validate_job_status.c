@@ -1,6 +1,6 @@
 /*
- * The status of jobs. Jobs can be run by controllers other than Kubernetes' own, so the server checks what they write; but only what a
- * write changes, so that one wrong status does not block all others.
+ * The status of jobs. Jobs can be run by controllers other than Kubernetes' own, so the server checks what they write;
+ * but only what a write changes, so that one wrong status does not block all others.
  */
 #include "codec/atoms.h"
 #include "codec/time.h"
@@ -59,7 +59,8 @@ static bool is_before(struct val a, struct val b)
 {
 	struct timestamp x, y;
 	struct err ignored;
-	return time_parse(val_as_str(a), &x, &ignored) >= 0 && time_parse(val_as_str(b), &y, &ignored) >= 0 && x.seconds < y.seconds;
+	return time_parse(val_as_str(a), &x, &ignored) >= 0 && time_parse(val_as_str(b), &y, &ignored) >= 0 &&
+		x.seconds < y.seconds;
 }
 
 static void check_end(struct job_change *c)
@@ -80,7 +81,8 @@ static void check_end(struct job_change *c)
 		field_invalid(c->e, end_at, end, "must be equal to or after `startTime`");
 	if ((c->failed_changed || changed(c, A_failedIndexes)) && c->failed && !is_true(c->job, "FailureTarget"))
 		complain(c, "cannot set Failed=True condition without the FailureTarget=true condition");
-	if ((c->complete_changed || flipped(c, "SuccessCriteriaMet")) && c->complete && !is_true(c->job, "SuccessCriteriaMet"))
+	if ((c->complete_changed || flipped(c, "SuccessCriteriaMet")) && c->complete &&
+	    !is_true(c->job, "SuccessCriteriaMet"))
 		complain(c, "cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
 }
 
@@ -92,13 +94,15 @@ static void check_finished(struct job_change *c)
 	if (!c->finished)
 		return;
 	if ((c->finished_changed || changed(c, A_active)) && val_int(c->status, active) > 0)
-		field_invalid(c->e, FIELD(c->at, "active"), val_get(c->status, active), "active>0 is invalid for finished job");
+		field_invalid(c->e, FIELD(c->at, "active"), val_get(c->status, active),
+			      "active>0 is invalid for finished job");
 	if ((c->finished_changed || changed(c, A_startTime)) && !idle && !val_has(c->status, startTime))
 		field_required(c->e, FIELD(c->at, "startTime"), "startTime is required for finished job");
 	if ((c->finished_changed || changed(c, A_uncountedTerminatedPods)) &&
 	    (val_len(val_get(uncounted, failed)) || val_len(val_get(uncounted, succeeded))))
 		field_invalid(c->e, FIELD(c->at, "uncountedTerminatedPods"),
-			      internal_form(c->e->arena, TYPE(batch_v1, UncountedTerminatedPods), uncounted), "must be empty for finished job");
+			      internal_form(c->e->arena, TYPE(batch_v1, UncountedTerminatedPods), uncounted),
+			      "must be empty for finished job");
 }
 
 /* ---- indexes ---- */
@@ -131,7 +135,8 @@ static void check_overlap(struct job_change *c, str completed, str failed)
 				      "failedIndexes and completedIndexes overlap at index: %lld", (long long)MAX(c0, f0));
 			return;
 		}
-		both = c0 <= f0 ? next_interval(a, &completed, completions, &c0, &c1) : next_interval(a, &failed, completions, &f0, &f1);
+		both = c0 <= f0 ? next_interval(a, &completed, completions, &c0, &c1) :
+			next_interval(a, &failed, completions, &f0, &f1);
 	}
 }
 
@@ -141,7 +146,8 @@ static void check_index_format(struct job_change *c, atom name, const char *what
 	str why;
 
 	if (count_indexes(c->e->arena, val_as_str(text), val_int(c->spec, completions), &why) < 0)
-		field_invalid(c->e, FIELD_STR(c->at, atom_str(name)), text, "error parsing %s: " STR_FMT, what, STR_ARG(why));
+		field_invalid(c->e, FIELD_STR(c->at, atom_str(name)), text, "error parsing %s: " STR_FMT, what,
+			      STR_ARG(why));
 }
 
 static void check_indexes(struct job_change *c)
@@ -158,7 +164,8 @@ static void check_indexes(struct job_change *c)
 		field_invalid(c->e, FIELD(c->at, "completedIndexes"), completed,
 			      "cannot set non-empty completedIndexes when non-indexed completion mode");
 	if (failed_changed && !per_index && val_exists(failed))
-		field_invalid(c->e, FIELD(c->at, "failedIndexes"), failed, "cannot set non-null failedIndexes when backoffLimitPerIndex is null");
+		field_invalid(c->e, FIELD(c->at, "failedIndexes"), failed,
+			      "cannot set non-null failedIndexes when backoffLimitPerIndex is null");
 	if ((failed_changed || completed_changed) && limited && val_exists(failed))
 		check_overlap(c, val_as_str(completed), val_as_str(failed));
 }
@@ -170,7 +177,8 @@ static void check_pods(struct job_change *c)
 
 	if ((c->finished_changed || changed(c, A_terminating)) && c->finished && val_as_int(terminating) > 0)
 		field_invalid(c->e, FIELD(c->at, "terminating"), terminating, "terminating>0 is invalid for finished job");
-	if ((changed(c, A_ready) || changed(c, A_active)) && val_exists(ready) && val_as_int(ready) > val_int(c->status, active))
+	if ((changed(c, A_ready) || changed(c, A_active)) && val_exists(ready) &&
+	    val_as_int(ready) > val_int(c->status, active))
 		field_invalid(c->e, FIELD(c->at, "ready"), ready, "cannot set more ready pods than active");
 	if (met && c->failed)
 		complain(c, "cannot set SuccessCriteriaMet=True and Failed=true conditions");
@@ -187,7 +195,8 @@ static void check_terminal_conditions(struct job_change *c)
 	static const char *const terminal[] = { "Failed", "Complete", "FailureTarget" };
 	for (size_t i = 0; i < ARRAY_LEN(terminal); i++)
 		if (is_true(c->old, terminal[i]) && !is_true(c->job, terminal[i]))
-			field_invalid(c->e, FIELD(c->at, "conditions"), FIELD_VALUE_OMITTED, "cannot disable the terminal %s=True condition",
+			field_invalid(c->e, FIELD(c->at, "conditions"), FIELD_VALUE_OMITTED,
+				      "cannot disable the terminal %s=True condition",
 				      terminal[i]);
 }
 
@@ -200,13 +209,16 @@ static void check_change(struct job_change *c)
 
 	check_terminal_conditions(c);
 	if (val_int(c->status, failed) < val_int(c->old_status, failed))
-		field_invalid(c->e, FIELD(c->at, "failed"), val_of_int(val_int(c->status, failed)), "cannot decrease the failed counter");
+		field_invalid(c->e, FIELD(c->at, "failed"), val_of_int(val_int(c->status, failed)),
+			      "cannot decrease the failed counter");
 	if (!scales && val_int(c->status, succeeded) < val_int(c->old_status, succeeded))
-		field_invalid(c->e, FIELD(c->at, "succeeded"), val_of_int(val_int(c->status, succeeded)), "cannot decrease the succeeded counter");
+		field_invalid(c->e, FIELD(c->at, "succeeded"), val_of_int(val_int(c->status, succeeded)),
+			      "cannot decrease the succeeded counter");
 	if (val_exists(end) && val_has(c->old_status, completionTime) && changed(c, A_completionTime))
 		field_invalid(c->e, FIELD(c->at, "completionTime"), end, "field is immutable");
 	if (val_exists(start) && changed(c, A_startTime) && !resumes && !val_bool(c->spec, suspend))
-		field_invalid(c->e, FIELD(c->at, "startTime"), val_get(c->status, startTime), "field is immutable for unsuspended job once set");
+		field_invalid(c->e, FIELD(c->at, "startTime"), val_get(c->status, startTime),
+			      "field is immutable for unsuspended job once set");
 	if (is_true(c->old, "SuccessCriteriaMet") && !is_true(c->job, "SuccessCriteriaMet"))
 		complain(c, "cannot disable the SuccessCriteriaMet=True condition");
 	if (is_true(c->old, "Complete") && !is_true(c->old, "SuccessCriteriaMet") && is_true(c->job, "SuccessCriteriaMet"))
@@ -216,7 +228,8 @@ static void check_change(struct job_change *c)
 void check_job_status(struct field_errors *e, str subresource, struct val job, struct val old)
 {
 	struct job_change c = {
-		.e = e, .at = FIELD(NULL, "status"), .job = job, .spec = val_get(job, spec), .status = val_get(job, status), .old = old,
+		.e = e, .at = FIELD(NULL, "status"), .job = job, .spec = val_get(job, spec),
+		.status = val_get(job, status), .old = old,
 		.old_status = val_get(old, status), .complete = is_true(job, "Complete"), .failed = is_true(job, "Failed"),
 		.finished = is_finished(job),
 	};

@@ -92,10 +92,12 @@ TEST(validate_job)
 		  "spec.template.spec.restartPolicy: Invalid value: 'OnFailure': only 'Never' is supported when"
 		  " podFailurePolicy is specified" },
 		{ JOB("'selector':{'matchLabels':{'a':'b'}}," TEMPLATE),
-		  "spec.selector: Invalid value: {'matchLabels':{'a':'b','batch.kubernetes.io/controller-uid':'22222222-2222"
+		  "spec.selector: Invalid value: {'matchLabels':{'a':'b',"
+		  "'batch.kubernetes.io/controller-uid':'22222222-2222"
 		  "-4222-8222-222222222222'}}: `selector` not auto-generated\n"
 		  "spec.template.metadata.labels: Invalid value:"
-		  " {'batch.kubernetes.io/controller-uid':'22222222-2222-4222-8222-222222222222','batch.kubernetes.io/job-na"
+		  " {'batch.kubernetes.io/controller-uid':'22222222-2222-4222-8222-222222222222',"
+		  "'batch.kubernetes.io/job-na"
 		  "me':'x','controller-uid':'22222222-2222-4222-8222-222222222222','job-name':'x'}: `selector` does not"
 		  " match template `labels`" },
 		{ JOB("'manualSelector':true," TEMPLATE),
@@ -104,7 +106,8 @@ TEST(validate_job)
 		{ JOB("'template':{'metadata':{'labels':{'controller-uid':'x'}},'spec':{'restartPolicy':'Never',"
 		      "'containers':[{'name':'c','image':'i'}]}}"),
 		  "spec.template.metadata.labels[controller-uid]: Invalid value:"
-		  " {'batch.kubernetes.io/controller-uid':'22222222-2222-4222-8222-222222222222','batch.kubernetes.io/job-na"
+		  " {'batch.kubernetes.io/controller-uid':'22222222-2222-4222-8222-222222222222',"
+		  "'batch.kubernetes.io/job-na"
 		  "me':'x','controller-uid':'x','job-name':'x'}: must be '22222222-2222-4222-8222-222222222222'" },
 		{ JOB(OWN),
 		  "" },
@@ -161,7 +164,8 @@ TEST(validate_job_update)
 		{ JOB("'completions':3,'parallelism':2,'completionMode':'Indexed'," OWN),
 		  JOB("'completions':2,'parallelism':2,'completionMode':'Indexed'," OWN), "",
 		  "spec.completions: Invalid value: 3: can only be modified in tandem with spec.parallelism" },
-		{ JOB("'manualSelector':true,'selector':{'matchLabels':{'a':'b'}},'suspend':true,'template':{'metadata':{'labels':{'a':'b',"
+		{ JOB("'manualSelector':true,'selector':{'matchLabels':{'a':'b'}},'suspend':true,"
+		      "'template':{'metadata':{'labels':{'a':'b',"
 		      "'c':'d'}},'spec':{'nodeSelector':{'x':'y'},'restartPolicy':'Never','containers':[{'name':'c',"
 		      "'image':'i','resources':{'limits':{'cpu':'1'}}}]}}"),
 		  JOB("'suspend':true," OWN), "",
@@ -169,7 +173,8 @@ TEST(validate_job_update)
 		{ JOB_OF(OWN, "'active':-1,'ready':2,'failed':1,'completedIndexes':'1','conditions':[{'type':'Complete',"
 		      "'status':'True'},{'type':'Failed','status':'True'}],'completionTime':'2026-01-01T00:00:00Z',"
 		      "'startTime':'2026-01-02T00:00:00Z'"),
-		  JOB_OF(OWN, "'failed':2,'succeeded':1,'startTime':'2026-01-01T00:00:00Z','conditions':[{'type':'FailureTarget',"
+		  JOB_OF(OWN, "'failed':2,'succeeded':1,'startTime':'2026-01-01T00:00:00Z',"
+			      "'conditions':[{'type':'FailureTarget',"
 		      "'status':'True'}]"), "status",
 		  "status.active: Invalid value: -1: must be greater than or equal to 0\n"
 		  "status.conditions: Invalid value: cannot set Complete=True and Failed=true conditions\n"
@@ -185,8 +190,10 @@ TEST(validate_job_update)
 		  "status.conditions: Invalid value: cannot disable the terminal FailureTarget=True condition\n"
 		  "status.failed: Invalid value: 1: cannot decrease the failed counter\n"
 		  "status.succeeded: Invalid value: 0: cannot decrease the succeeded counter\n"
-		  "status.startTime: Invalid value: '2026-01-02T00:00:00Z': field is immutable for unsuspended job once set" },
-		{ JOB_OF("'completions':5,'completionMode':'Indexed','backoffLimitPerIndex':1," OWN, "'completedIndexes':'0-2',"
+		  "status.startTime: Invalid value: '2026-01-02T00:00:00Z': field is immutable for unsuspended job"
+		  " once set" },
+		{ JOB_OF("'completions':5,'completionMode':'Indexed','backoffLimitPerIndex':1," OWN,
+			 "'completedIndexes':'0-2',"
 		      "'failedIndexes':'2,3','uncountedTerminatedPods':{'succeeded':['a',''],'failed':['a']},"
 		      "'active':1,'conditions':[{'type':'SuccessCriteriaMet','status':'True'},{'type':'Complete',"
 		      "'status':'True'}]"),

@@ -1,6 +1,7 @@
 /*
- * Object metadata and the words that rules of all kinds are made of. The order of checks is Kubernetes', since messages list errors in the
- * order in which they were found; where it walks a Go map, the order here is that of the tree: sorted by key.
+ * Object metadata and the words that rules of all kinds are made of. The order of checks is Kubernetes', since messages
+ * list errors in the order in which they were found; where it walks a Go map, the order here is that of the tree:
+ * sorted by key.
  */
 #include "base/buf.h"
 #include "codec/atoms.h"
@@ -40,7 +41,10 @@ void check_name(struct field_errors *e, const struct field_path *at, str value, 
 			field_invalid(e, at, VAL_STR(value), STR_FMT, STR_ARG(found.text[i]));
 }
 
-void check_label_key(struct field_errors *e, const struct field_path *at, str key) { check_name(e, at, key, name_check_label_key); }
+void check_label_key(struct field_errors *e, const struct field_path *at, str key)
+{
+	check_name(e, at, key, name_check_label_key);
+}
 
 void check_one_of(struct field_errors *e, const struct field_path *at, str value, const str *allowed)
 {
@@ -56,7 +60,8 @@ void check_required_one_of(struct field_errors *e, const struct field_path *at, 
 		check_one_of(e, at, value, allowed);
 }
 
-void check_immutable(struct field_errors *e, const struct field_path *at, const struct type *type, struct val now, struct val before)
+void check_immutable(struct field_errors *e, const struct field_path *at, const struct type *type, struct val now,
+		     struct val before)
 {
 	if (!val_semantic_equal(type, now, before))
 		field_invalid(e, at, type ? internal_form(e->arena, type, now) : now, "field is immutable");
@@ -184,9 +189,10 @@ void check_owner_references(struct field_errors *e, const struct field_path *at,
 			continue;
 		if (controller)
 			field_invalid(e, at, internal_form(e->arena, TYPE(meta_v1, OwnerReference), references),
-				      "Only one reference can have Controller set to true. Found \"true\" in references for " STR_FMT "/" STR_FMT
-				      " and " STR_FMT "/" STR_FMT, STR_ARG(val_str(*controller, kind)), STR_ARG(val_str(*controller, name)),
-				      STR_ARG(val_str(*ref, kind)), STR_ARG(val_str(*ref, name)));
+				      "Only one reference can have Controller set to true. Found \"true\" in"
+				      " references for " STR_FMT "/" STR_FMT " and " STR_FMT "/" STR_FMT, STR_ARG(val_str(*controller, kind)),
+				      STR_ARG(val_str(*controller, name)), STR_ARG(val_str(*ref, kind)),
+				      STR_ARG(val_str(*ref, name)));
 		else
 			controller = ref;
 	}
@@ -207,7 +213,8 @@ static void check_finalizers(struct field_errors *e, const struct field_path *at
 /* Names without a domain are Kubernetes' own. */
 static void check_standard_finalizer(struct field_errors *e, const struct field_path *at, str name)
 {
-	static const str standard[] = { STR_INIT("kubernetes"), STR_INIT("orphan"), STR_INIT("foregroundDeletion"), { NULL, 0 } };
+	static const str standard[] = { STR_INIT("kubernetes"), STR_INIT("orphan"), STR_INIT("foregroundDeletion"),
+					{ NULL, 0 } };
 	if (str_chr(name, '/') < 0 && !str_in(name, standard))
 		field_invalid(e, at, VAL_STR(name), "name is neither a standard finalizer name nor is it fully qualified");
 }
@@ -264,7 +271,8 @@ static void check_rule(struct field_errors *e, const struct field_path *at, str 
 			field_invalid(e, at, VAL_STR(name), STR_FMT, STR_ARG(found.text[i]));
 }
 
-void check_generic_meta(struct field_errors *e, const struct field_path *at, struct val meta, bool namespaced, name_rule *rule)
+void check_generic_meta(struct field_errors *e, const struct field_path *at, struct val meta, bool namespaced,
+			name_rule *rule)
 {
 	str name = val_str(meta, name), base = val_str(meta, generateName), namespace = val_str(meta, namespace);
 
@@ -295,7 +303,8 @@ static void check_standard_finalizers(struct field_errors *e, const struct field
 		check_standard_finalizer(e, FIELD_INDEX(FIELD(at, "finalizers"), i++), val_as_str(*f));
 }
 
-void check_object_meta(struct field_errors *e, const struct field_path *at, struct val meta, bool namespaced, name_rule *rule)
+void check_object_meta(struct field_errors *e, const struct field_path *at, struct val meta, bool namespaced,
+		       name_rule *rule)
 {
 	check_generic_meta(e, at, meta, namespaced, rule);
 	check_standard_finalizers(e, at, meta);
@@ -315,7 +324,8 @@ static void check_no_new_finalizers(struct field_errors *e, const struct field_p
 		buf_add_quoted(&extra, val_as_str(*f));
 	}
 	if (extra.n)
-		field_forbidden(e, at, "no new finalizers can be added if the object is being deleted, found new finalizers []string{" STR_FMT "}",
+		field_forbidden(e, at, "no new finalizers can be added if the object is being deleted, found new"
+				       " finalizers []string{" STR_FMT "}",
 				STR_ARG(buf_str(&extra)));
 }
 
@@ -331,10 +341,13 @@ void check_generic_meta_update(struct field_errors *e, const struct field_path *
 	if (val_int(meta, generation) < val_int(old, generation))
 		field_invalid(e, FIELD(at, "generation"), val_of_int(val_int(meta, generation)), "must not be decremented");
 	check_immutable(e, FIELD(at, "name"), NULL, text_of(val_get(meta, name)), text_of(val_get(old, name)));
-	check_immutable(e, FIELD(at, "namespace"), NULL, text_of(val_get(meta, namespace)), text_of(val_get(old, namespace)));
+	check_immutable(e, FIELD(at, "namespace"), NULL, text_of(val_get(meta, namespace)),
+			text_of(val_get(old, namespace)));
 	check_immutable(e, FIELD(at, "uid"), NULL, text_of(val_get(meta, uid)), text_of(val_get(old, uid)));
-	check_immutable(e, FIELD(at, "creationTimestamp"), NULL, val_get(meta, creationTimestamp), val_get(old, creationTimestamp));
-	check_immutable(e, FIELD(at, "deletionTimestamp"), NULL, val_get(meta, deletionTimestamp), val_get(old, deletionTimestamp));
+	check_immutable(e, FIELD(at, "creationTimestamp"), NULL, val_get(meta, creationTimestamp),
+			val_get(old, creationTimestamp));
+	check_immutable(e, FIELD(at, "deletionTimestamp"), NULL, val_get(meta, deletionTimestamp),
+			val_get(old, deletionTimestamp));
 	check_immutable(e, FIELD(at, "deletionGracePeriodSeconds"), NULL, val_get(meta, deletionGracePeriodSeconds),
 			val_get(old, deletionGracePeriodSeconds));
 	check_labels(e, FIELD(at, "labels"), val_get(meta, labels));
@@ -351,7 +364,8 @@ void check_object_meta_update(struct field_errors *e, const struct field_path *a
 
 /* ---- selectors ---- */
 
-static void check_selector_requirement(struct field_errors *e, const struct field_path *at, struct val requirement, bool allow_bad_values)
+static void check_selector_requirement(struct field_errors *e, const struct field_path *at, struct val requirement,
+				       bool allow_bad_values)
 {
 	static const str sets[] = { STR_INIT("In"), STR_INIT("NotIn"), { NULL, 0 } };
 	static const str marks[] = { STR_INIT("Exists"), STR_INIT("DoesNotExist"), { NULL, 0 } };
@@ -364,7 +378,8 @@ static void check_selector_requirement(struct field_errors *e, const struct fiel
 			field_required(e, FIELD(at, "values"), "must be specified when `operator` is 'In' or 'NotIn'");
 	} else if (str_in(operator, marks)) {
 		if (val_len(values))
-			field_forbidden(e, FIELD(at, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+			field_forbidden(e, FIELD(at, "values"),
+					"may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
 	} else {
 		field_invalid(e, FIELD(at, "operator"), VAL_STR(operator), "not a valid selector operator");
 	}
@@ -413,9 +428,10 @@ static void check_condition(struct field_errors *e, const struct field_path *at,
 		field_missing(e, FIELD(at, "reason"));
 	else if (!is_condition_reason(reason))
 		field_invalid(e, FIELD(at, "reason"), VAL_STR(reason),
-			      "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric"
-			      " characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME', "
-			      " or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is"
+			      "a condition reason must start with alphabetic character, optionally followed by a"
+			      " string of alphanumeric characters or '_,:', and must end with an alphanumeric character"
+			      " or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or"
+			      " 'ReasonA:ReasonB', regex used for validation is"
 			      " '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')");
 	if (reason.n > REASON_MAX)
 		field_too_long(e, FIELD(at, "reason"), REASON_MAX);

@@ -41,7 +41,8 @@ TEST(validate_meta)
 		  " {'apiVersion':'v1','kind':'Event','name':'a','uid':'u','controller':true}: /v1, Kind=Event is"
 		  " disallowed from being an owner\n"
 		  "metadata.ownerReferences: Invalid value:"
-		  " [{'apiVersion':'','kind':'','name':'','uid':''},{'apiVersion':'v1','kind':'Event','name':'a','uid':'u','"
+		  " [{'apiVersion':'','kind':'','name':'','uid':''},{'apiVersion':'v1','kind':'Event','name':'a',"
+		  "'uid':'u','"
 		  "controller':true},{'apiVersion':'a/b','kind':'K','name':'a','uid':'u','controller':true}]: Only one"
 		  " reference can have Controller set to true. Found 'true' in references for Event/a and K/a" },
 		{ NAMED(",'finalizers':['foo','orphan','foregroundDeletion','-']"),
@@ -75,7 +76,8 @@ TEST(validate_meta_update)
 		  STORED(""), "",
 		  "metadata.resourceVersion: Invalid value: '': must be specified for an update\n"
 		  "metadata.resourceVersion: Invalid value: '': must be specified for an update" },
-		{ META("'name':'y','namespace':'m','uid':'z','resourceVersion':'6','creationTimestamp':'2026-01-01T00:00:00Z'"),
+		{ META("'name':'y','namespace':'m','uid':'z','resourceVersion':'6',"
+		       "'creationTimestamp':'2026-01-01T00:00:00Z'"),
 		  STORED(",'creationTimestamp':'2025-01-01T00:00:00Z'"), "",
 		  "metadata.name: Invalid value: 'y': field is immutable\n"
 		  "metadata.namespace: Invalid value: 'm': field is immutable\n"
@@ -97,7 +99,8 @@ TEST(validate_conditions)
 {
 	static const struct update_row t[] = {
 		{ BUDGET("{},{'type':'a','status':'X','observedGeneration':-1,'lastTransitionTime':'2026-01-01T00:00:00Z',"
-		      "'reason':'-'},{'type':'a','status':'True','reason':'A:b','lastTransitionTime':'2026-01-01T00:00:00Z'}"),
+		      "'reason':'-'},{'type':'a','status':'True','reason':'A:b',"
+		      "'lastTransitionTime':'2026-01-01T00:00:00Z'}"),
 		  BUDGET(""), "status",
 		  "status.conditions[0].type: Invalid value: '': name part must be non-empty\n"
 		  "status.conditions[0].type: Invalid value: '': " NAME_PART_TEXT "\n"

@@ -1,7 +1,7 @@
 /*
- * Pods and pod templates. This file holds the spec together; its subjects have files of their own (validate_pod_*.c, validate_affinity.c,
- * validate_scheduling.c, validate_resources.c). Features that are off by default in Kubernetes 1.36 have no rules here: their fields are
- * dropped before.
+ * Pods and pod templates. This file holds the spec together; its subjects have files of their own (validate_pod_*.c,
+ * validate_affinity.c, validate_scheduling.c, validate_resources.c). Features that are off by default in Kubernetes
+ * 1.36 have no rules here: their fields are dropped before.
  */
 #include "codec/atoms.h"
 #include "codec/json.h"
@@ -42,11 +42,13 @@ void check_pod_annotations(struct pod_check *c, const struct field_path *at, str
 	struct val mirror = sorted_find(annotations, MIRROR_KEY), tolerations = sorted_find(annotations, TOLERATIONS_KEY);
 
 	if (val_exists(mirror) && !val_has(c->spec, nodeName))
-		field_invalid(c->e, FIELD_KEY(at, MIRROR_KEY), mirror, "must set spec.nodeName if mirror pod annotation is set");
+		field_invalid(c->e, FIELD_KEY(at, MIRROR_KEY), mirror,
+			      "must set spec.nodeName if mirror pod annotation is set");
 	if (val_as_str(tolerations).n)
 		check_tolerations_annotation(c, at, val_as_str(tolerations));
 	if (!c->bad_deletion_cost && deletion_cost_is_bad(annotations))
-		field_invalid(c->e, FIELD_KEY(at, DELETION_COST_KEY), sorted_find(annotations, DELETION_COST_KEY), "must be a 32bit integer");
+		field_invalid(c->e, FIELD_KEY(at, DELETION_COST_KEY), sorted_find(annotations, DELETION_COST_KEY),
+			      "must be a 32bit integer");
 	check_seccomp_annotations(c, at, annotations);
 	check_app_armor_annotations(c, at, annotations);
 }
@@ -76,13 +78,16 @@ static void check_resource_claims(struct pod_check *c, const struct field_path *
 		else
 			check_name(c->e, FIELD(item, "name"), name, name_check_dns1123_label);
 		if (val_exists(one) && val_exists(other))
-			field_invalid(c->e, item, shown, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified");
+			field_invalid(c->e, item, shown, "at most one of `resourceClaimName` or"
+							 " `resourceClaimTemplateName` may be specified");
 		if (!val_exists(one) && !val_exists(other))
-			field_invalid(c->e, item, shown, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`");
+			field_invalid(c->e, item, shown,
+				      "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`");
 		if (val_exists(one))
 			check_name(c->e, FIELD(item, "resourceClaimName"), val_as_str(one), name_check_dns1123_subdomain);
 		if (val_exists(other))
-			check_name(c->e, FIELD(item, "resourceClaimTemplateName"), val_as_str(other), name_check_dns1123_subdomain);
+			check_name(c->e, FIELD(item, "resourceClaimTemplateName"), val_as_str(other),
+				   name_check_dns1123_subdomain);
 	}
 }
 
@@ -140,7 +145,8 @@ void check_pod_spec(struct pod_check *c, const struct field_path *at)
 {
 	static const str restart[] = { STR_INIT("Always"), STR_INIT("OnFailure"), STR_INIT("Never"), { NULL, 0 } };
 	static const str dns[] = {
-		STR_INIT("ClusterFirstWithHostNet"), STR_INIT("ClusterFirst"), STR_INIT("Default"), STR_INIT("None"), { NULL, 0 },
+		STR_INIT("ClusterFirstWithHostNet"), STR_INIT("ClusterFirst"), STR_INIT("Default"), STR_INIT("None"),
+		{ NULL, 0 },
 	};
 	struct arena *a = c->e->arena;
 
@@ -176,7 +182,8 @@ void check_pod_template(struct field_errors *e, const struct field_path *at, str
 	check_pod_spec(&c, FIELD(at, "spec"));
 	check_profiles_agree(&c, FIELD(at, "spec"), annotations);
 	if (val_len(val_get(c.spec, ephemeralContainers)))
-		field_forbidden(e, FIELD(FIELD(at, "spec"), "ephemeralContainers"), "ephemeral containers not allowed in pod template");
+		field_forbidden(e, FIELD(FIELD(at, "spec"), "ephemeralContainers"),
+				"ephemeral containers not allowed in pod template");
 }
 
 void check_template_annotations(struct field_errors *e, const struct field_path *at, struct val template, struct val old)
@@ -199,7 +206,8 @@ static void check_token_volumes(struct pod_check *c, const struct field_path *at
 		VAL_EACH(source, val_get(*volume, projected, sources)) {
 			const struct field_path *item = FIELD_INDEX(sources, j++);
 			if (val_has(*source, serviceAccountToken))
-				field_forbidden(c->e, FIELD(item, "serviceAccountToken"), "must not be specified when serviceAccountName is not set");
+				field_forbidden(c->e, FIELD(item, "serviceAccountToken"),
+						"must not be specified when serviceAccountName is not set");
 		}
 	}
 }
@@ -246,8 +254,8 @@ static void check_binding(struct field_errors *e, struct val binding)
 }
 
 const struct kind_rules rules_pod[] = {
-	{ TYPE(core_v1, Pod), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION | KIND_STATUS_ON_CREATE, default_pod, check_pod,
-	  check_pod_update, check_pod_subresource, prepare_pod, prepare_pod_update },
+	{ TYPE(core_v1, Pod), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION | KIND_STATUS_ON_CREATE, default_pod,
+	  check_pod, check_pod_update, check_pod_subresource, prepare_pod, prepare_pod_update },
 	{ TYPE(core_v1, Binding), .flags = KIND_OWN_META, .check = check_binding },
 	{ 0 },
 };

@@ -1,6 +1,7 @@
 /*
- * What the files that check pods share. A check of one pod spec is a struct pod_check: the spec, where errors go, and what is tolerated
- * because the object had it before. Rules grow stricter with time; an update must not fail for what was once allowed.
+ * What the files that check pods share. A check of one pod spec is a struct pod_check: the spec, where errors go, and
+ * what is tolerated because the object had it before. Rules grow stricter with time; an update must not fail for what
+ * was once allowed.
  */
 #ifndef C8S_MACHINERY_VALIDATE_POD_H
 #define C8S_MACHINERY_VALIDATE_POD_H

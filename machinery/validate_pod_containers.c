@@ -44,8 +44,8 @@ static void check_host_ports(struct field_errors *e, const struct field_path *at
 		const struct field_path *item = FIELD_INDEX(at, i++);
 		if (!val_has(*p, hostPort))
 			continue;
-		str port = arena_printf(e->arena, STR_FMT "/" STR_FMT "/%lld", STR_ARG(val_str(*p, protocol)), STR_ARG(val_str(*p, hostIP)),
-					(long long)val_int(*p, hostPort));
+		str port = arena_printf(e->arena, STR_FMT "/" STR_FMT "/%lld", STR_ARG(val_str(*p, protocol)),
+					STR_ARG(val_str(*p, hostIP)), (long long)val_int(*p, hostPort));
 		if (!set_add(taken, port))
 			field_duplicate(e, FIELD(item, "hostPort"), VAL_STR(port));
 	}
@@ -55,7 +55,8 @@ static void check_host_ports(struct field_errors *e, const struct field_path *at
 
 static void check_propagation(struct field_errors *e, const struct field_path *at, str mode, struct val container)
 {
-	static const str modes[] = { STR_INIT("Bidirectional"), STR_INIT("HostToContainer"), STR_INIT("None"), { NULL, 0 } };
+	static const str modes[] = { STR_INIT("Bidirectional"), STR_INIT("HostToContainer"), STR_INIT("None"),
+				     { NULL, 0 } };
 	check_one_of(e, at, mode, modes);
 	if (str_eq(mode, STR("Bidirectional")) && !val_bool(container, securityContext, privileged))
 		field_forbidden(e, at, "Bidirectional mount propagation is available only to privileged containers");
@@ -100,8 +101,8 @@ static void gather(struct val list, atom path, struct map *by_name, struct map *
 }
 
 /* Kubernetes leaves the index out of the paths of what follows the name. */
-static void check_mount_details(struct field_errors *e, const struct field_path *at, const struct field_path *item, struct val mount,
-				struct val container)
+static void check_mount_details(struct field_errors *e, const struct field_path *at, const struct field_path *item,
+				struct val mount, struct val container)
 {
 	str sub = val_str(mount, subPath), expression = val_str(mount, subPathExpr);
 
@@ -109,7 +110,8 @@ static void check_mount_details(struct field_errors *e, const struct field_path 
 		check_descending_path(e, FIELD(at, "subPath"), sub);
 	if (expression.n) {
 		if (sub.n)
-			field_invalid(e, FIELD(item, "subPathExpr"), VAL_STR(expression), "subPathExpr and subPath are mutually exclusive");
+			field_invalid(e, FIELD(item, "subPathExpr"), VAL_STR(expression),
+				      "subPathExpr and subPath are mutually exclusive");
 		check_descending_path(e, FIELD(at, "subPathExpr"), expression);
 	}
 	if (val_has(mount, mountPropagation))
@@ -118,7 +120,8 @@ static void check_mount_details(struct field_errors *e, const struct field_path 
 		check_recursive_read_only(e, FIELD(at, "recursiveReadOnly"), mount);
 }
 
-static void check_mounts(struct pod_check *c, const struct field_path *at, struct val container, const struct places *places)
+static void check_mounts(struct pod_check *c, const struct field_path *at, struct val container,
+			 const struct places *places)
 {
 	CLEANUP(map_done) struct map seen = MAP_INIT;
 	size_t i = 0;
@@ -138,7 +141,8 @@ static void check_mounts(struct pod_check *c, const struct field_path *at, struc
 		if (set_has(&places->devices, name))
 			field_invalid(c->e, FIELD(item, "name"), VAL_STR(name), "must not already exist in volumeDevices");
 		if (set_has(&places->device_paths, path))
-			field_invalid(c->e, FIELD(item, "mountPath"), VAL_STR(path), "must not already exist as a path in volumeDevices");
+			field_invalid(c->e, FIELD(item, "mountPath"), VAL_STR(path),
+				      "must not already exist as a path in volumeDevices");
 		check_mount_details(c->e, at, item, *mount, container);
 	}
 }
@@ -190,7 +194,8 @@ static void check_devices(struct pod_check *c, const struct field_path *at, stru
 		if (set_has(&places->mounts, name))
 			field_invalid(c->e, FIELD(item, "name"), VAL_STR(name), "must not already exist in volumeMounts");
 		if (set_has(&places->mount_paths, path))
-			field_invalid(c->e, FIELD(item, "devicePath"), VAL_STR(path), "must not already exist as a path in volumeMounts");
+			field_invalid(c->e, FIELD(item, "devicePath"), VAL_STR(path),
+				      "must not already exist as a path in volumeMounts");
 		if (name.n)
 			set_add(&names, name);
 	}
@@ -214,7 +219,8 @@ static void check_resize_policies(struct pod_check *c, const struct field_path *
 		check_required_one_of(c->e, at, resource, resources);
 		check_required_one_of(c->e, at, policy, known);
 		if (never && !str_eq(policy, STR("NotRequired")))
-			field_invalid(c->e, at, VAL_STR(policy), "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
+			field_invalid(c->e, at, VAL_STR(policy),
+				      "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
 	}
 }
 
@@ -266,7 +272,8 @@ static void check_common(struct pod_check *c, const struct field_path *at, struc
 		check_name(c->e, FIELD(at, "name"), name, name_check_dns1123_label);
 	if (val_str(container, image).n == 0)
 		field_missing(c->e, FIELD(at, "image"));
-	check_required_one_of(c->e, FIELD(at, "terminationMessagePolicy"), val_str(container, terminationMessagePolicy), message_policies);
+	check_required_one_of(c->e, FIELD(at, "terminationMessagePolicy"), val_str(container, terminationMessagePolicy),
+			      message_policies);
 	check_ports(c->e, FIELD(at, "ports"), val_get(container, ports));
 	check_env(c, FIELD(at, "env"), val_get(container, env));
 	check_env_from(c, FIELD(at, "envFrom"), val_get(container, envFrom));
@@ -357,7 +364,8 @@ static void check_init(struct pod_check *c, const struct field_path *at, struct 
 		if (val_has(*container, restartPolicy))
 			check_restart_policy(c->e, item, *container);
 		else if (val_len(val_get(*container, restartPolicyRules)))
-			field_required(c->e, FIELD(item, "restartPolicy"), "must specify restartPolicy when restart rules are used");
+			field_required(c->e, FIELD(item, "restartPolicy"),
+				       "must specify restartPolicy when restart rules are used");
 		if (val_str(*container, name).n ? !set_add(&names, val_str(*container, name)) : set_has(&names, STR("")))
 			field_duplicate(c->e, FIELD(item, "name"), VAL_STR(val_str(*container, name)));
 		/* They run one after the other; Kubernetes looks at each as if it were the first. */
@@ -374,13 +382,14 @@ static void check_init(struct pod_check *c, const struct field_path *at, struct 
 static void check_ephemeral_only(struct field_errors *e, const struct field_path *at, struct val container)
 {
 	static const uint16_t forbidden[] = {
-		A_ports, A_resources, A_resizePolicy, A_restartPolicy, A_restartPolicyRules, A_livenessProbe, A_readinessProbe, A_startupProbe,
-		A_lifecycle,
+		A_ports, A_resources, A_resizePolicy, A_restartPolicy, A_restartPolicyRules, A_livenessProbe,
+		A_readinessProbe, A_startupProbe, A_lifecycle,
 	};
 	size_t i = 0;
 	for (i = 0; i < ARRAY_LEN(forbidden); i++)
 		if (val_exists(val_member(container, forbidden[i])))
-			field_forbidden(e, FIELD_STR(at, atom_str(forbidden[i])), "cannot be set for an Ephemeral Container");
+			field_forbidden(e, FIELD_STR(at, atom_str(forbidden[i])),
+					"cannot be set for an Ephemeral Container");
 	i = 0;
 	VAL_EACH(mount, val_get(container, volumeMounts)) {
 		const struct field_path *item = FIELD_INDEX(FIELD(at, "volumeMounts"), i++);

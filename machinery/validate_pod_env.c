@@ -15,16 +15,20 @@ static bool split_subscript(str path, str *ret_path, str *ret_key)
 	return true;
 }
 
-static bool takes_subscript(str path) { return str_eq(path, STR("metadata.annotations")) || str_eq(path, STR("metadata.labels")); }
+static bool takes_subscript(str path)
+{
+	return str_eq(path, STR("metadata.annotations")) || str_eq(path, STR("metadata.labels"));
+}
 
 /* What pods have to offer; an older name of spec.nodeName is one of them. */
 static bool is_pod_field(str path)
 {
 	static const str known[] = {
-		STR_INIT("metadata.annotations"), STR_INIT("metadata.labels"), STR_INIT("metadata.name"), STR_INIT("metadata.namespace"),
-		STR_INIT("metadata.uid"), STR_INIT("spec.nodeName"), STR_INIT("spec.restartPolicy"), STR_INIT("spec.serviceAccountName"),
-		STR_INIT("spec.schedulerName"), STR_INIT("status.phase"), STR_INIT("status.hostIP"), STR_INIT("status.hostIPs"),
-		STR_INIT("status.podIP"), STR_INIT("status.podIPs"), STR_INIT("spec.host"), { NULL, 0 },
+		STR_INIT("metadata.annotations"), STR_INIT("metadata.labels"), STR_INIT("metadata.name"),
+		STR_INIT("metadata.namespace"), STR_INIT("metadata.uid"), STR_INIT("spec.nodeName"),
+		STR_INIT("spec.restartPolicy"), STR_INIT("spec.serviceAccountName"), STR_INIT("spec.schedulerName"),
+		STR_INIT("status.phase"), STR_INIT("status.hostIP"), STR_INIT("status.hostIPs"), STR_INIT("status.podIP"),
+		STR_INIT("status.podIPs"), STR_INIT("spec.host"), { NULL, 0 },
 	};
 	return str_in(path, known);
 }
@@ -43,15 +47,18 @@ void check_field_ref(struct field_errors *e, const struct field_path *at, struct
 	else if (text.n == 0)
 		field_missing(e, FIELD(at, "fieldPath"));
 	else if (!str_eq(version, STR("v1")))
-		field_invalid(e, FIELD(at, "fieldPath"), VAL_STR(text), "error converting fieldPath: unsupported pod version: " STR_FMT,
+		field_invalid(e, FIELD(at, "fieldPath"), VAL_STR(text),
+			      "error converting fieldPath: unsupported pod version: " STR_FMT,
 			      STR_ARG(version));
 	else if (split_subscript(text, &path, &key) && takes_subscript(path))
 		check_subscript(e, at, path, key);
 	else if (split_subscript(text, &path, &key))
 		field_invalid(e, FIELD(at, "fieldPath"), VAL_STR(text),
-			      "error converting fieldPath: field label does not support subscript: " STR_FMT, STR_ARG(text));
+			      "error converting fieldPath: field label does not support subscript: " STR_FMT,
+			      STR_ARG(text));
 	else if (!is_pod_field(text))
-		field_invalid(e, FIELD(at, "fieldPath"), VAL_STR(text), "error converting fieldPath: field label not supported: " STR_FMT,
+		field_invalid(e, FIELD(at, "fieldPath"), VAL_STR(text),
+			      "error converting fieldPath: field label not supported: " STR_FMT,
 			      STR_ARG(text));
 	else if (str_eq(text, STR("spec.host")))
 		check_one_of(e, FIELD(at, "fieldPath"), STR("spec.nodeName"), paths);
@@ -68,8 +75,9 @@ static void check_divisor(struct field_errors *e, const struct field_path *at, s
 {
 	static const str of_cpu[] = { STR_INIT("1m"), STR_INIT("1"), { NULL, 0 } };
 	static const str of_bytes[] = {
-		STR_INIT("1"), STR_INIT("1k"), STR_INIT("1M"), STR_INIT("1G"), STR_INIT("1T"), STR_INIT("1P"), STR_INIT("1E"), STR_INIT("1Ki"),
-		STR_INIT("1Mi"), STR_INIT("1Gi"), STR_INIT("1Ti"), STR_INIT("1Pi"), STR_INIT("1Ei"), { NULL, 0 },
+		STR_INIT("1"), STR_INIT("1k"), STR_INIT("1M"), STR_INIT("1G"), STR_INIT("1T"), STR_INIT("1P"),
+		STR_INIT("1E"), STR_INIT("1Ki"), STR_INIT("1Mi"), STR_INIT("1Gi"), STR_INIT("1Ti"), STR_INIT("1Pi"),
+		STR_INIT("1Ei"), { NULL, 0 },
 	};
 	str text = val_as_str(divisor), kind, name;
 
@@ -78,21 +86,24 @@ static void check_divisor(struct field_errors *e, const struct field_path *at, s
 	str_cut(resource, '.', &kind, &name);
 	if (!str_eq(kind, STR("limits")) && !str_eq(kind, STR("requests")))
 		return;
-	const char *what = str_eq(name, STR("memory")) ? "memory" : str_eq(name, STR("ephemeral-storage")) ? "local ephemeral storage" :
+	const char *what = str_eq(name, STR("memory")) ? "memory" :
+			   str_eq(name, STR("ephemeral-storage")) ? "local ephemeral storage" :
 			   is_huge_page_ref(resource) ? "hugepages" : NULL;
 	if (str_eq(name, STR("cpu")) && !str_in(text, of_cpu))
-		field_invalid(e, at, VAL_STR(resource), "only divisor's values 1m and 1 are supported with the cpu resource");
+		field_invalid(e, at, VAL_STR(resource),
+			      "only divisor's values 1m and 1 are supported with the cpu resource");
 	else if (what && !str_in(text, of_bytes))
 		field_invalid(e, at, VAL_STR(resource),
-			      "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the %s resource",
+			      "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are"
+			      " supported with the %s resource",
 			      what);
 }
 
 void check_resource_ref(struct field_errors *e, const struct field_path *at, struct val ref, bool in_volume)
 {
 	static const str known[] = {
-		STR_INIT("limits.cpu"), STR_INIT("limits.ephemeral-storage"), STR_INIT("limits.memory"), STR_INIT("requests.cpu"),
-		STR_INIT("requests.ephemeral-storage"), STR_INIT("requests.memory"), { NULL, 0 },
+		STR_INIT("limits.cpu"), STR_INIT("limits.ephemeral-storage"), STR_INIT("limits.memory"),
+		STR_INIT("requests.cpu"), STR_INIT("requests.ephemeral-storage"), STR_INIT("requests.memory"), { NULL, 0 },
 	};
 	str resource = val_str(ref, resource);
 
@@ -136,9 +147,9 @@ static void check_file_ref(struct field_errors *e, const struct field_path *at, 
 static void check_value_from(struct field_errors *e, const struct field_path *at, struct val var)
 {
 	static const str paths[] = {
-		STR_INIT("metadata.name"), STR_INIT("metadata.namespace"), STR_INIT("metadata.uid"), STR_INIT("spec.nodeName"),
-		STR_INIT("spec.serviceAccountName"), STR_INIT("status.hostIP"), STR_INIT("status.hostIPs"), STR_INIT("status.podIP"),
-		STR_INIT("status.podIPs"), { NULL, 0 },
+		STR_INIT("metadata.name"), STR_INIT("metadata.namespace"), STR_INIT("metadata.uid"),
+		STR_INIT("spec.nodeName"), STR_INIT("spec.serviceAccountName"), STR_INIT("status.hostIP"),
+		STR_INIT("status.hostIPs"), STR_INIT("status.podIP"), STR_INIT("status.podIPs"), { NULL, 0 },
 	};
 	struct val from = val_get(var, valueFrom);
 
@@ -154,7 +165,8 @@ static void check_value_from(struct field_errors *e, const struct field_path *at
 		check_file_ref(e, FIELD(at, "fileKeyRef"), val_get(from, fileKeyRef));
 	if (val_len(from) == 0)
 		field_invalid(e, at, VAL_LIT(""),
-			      "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
+			      "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef`"
+			      " or `fileKeyRef`");
 	else if (val_str(var, value).n)
 		field_invalid(e, at, VAL_LIT(""), "may not be specified when `value` is not empty");
 	else if (val_len(from) > 1)

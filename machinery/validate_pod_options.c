@@ -36,7 +36,8 @@ static void check_affinity_selectors(struct pod_check *c, struct val spec)
 
 static bool has_bad_node_values(struct val spec)
 {
-	VAL_EACH(term, val_get(spec, affinity, nodeAffinity, requiredDuringSchedulingIgnoredDuringExecution, nodeSelectorTerms))
+	VAL_EACH(term, val_get(spec, affinity, nodeAffinity, requiredDuringSchedulingIgnoredDuringExecution,
+			       nodeSelectorTerms))
 		VAL_EACH(r, val_get(*term, matchExpressions))
 			VAL_EACH(v, val_get(*r, values))
 				if (name_check_label_value(val_as_str(*v), NULL))

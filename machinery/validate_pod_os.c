@@ -31,7 +31,10 @@ static size_t count_runes(str s)
 	return n;
 }
 
-static bool is_netbios(str s) { return s.n && s.p[0] != '.' && count_runes(s) <= NETBIOS_MAX && !has_any(s, "\\/:*?\"<>|"); }
+static bool is_netbios(str s)
+{
+	return s.n && s.p[0] != '.' && count_runes(s) <= NETBIOS_MAX && !has_any(s, "\\/:*?\"<>|");
+}
 
 static bool is_dns(str s)
 {
@@ -76,7 +79,8 @@ static void check_user_parts(struct field_errors *e, const struct field_path *at
 	if (is_dots_and_spaces(user))
 		field_invalid(e, at, name, "runAsUserName's User cannot contain only periods or spaces");
 	if (has_any(user, "\"/\\:;|=,+*?<>@[]"))
-		field_invalid(e, at, name, "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]");
+		field_invalid(e, at, name,
+			      "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]");
 }
 
 static void check_user_name(struct field_errors *e, const struct field_path *at, struct val name)
@@ -98,7 +102,8 @@ void check_windows_options(struct field_errors *e, const struct field_path *at, 
 	struct val spec = val_get(options, gmsaCredentialSpec);
 
 	if (val_has(options, gmsaCredentialSpecName))
-		check_name(e, FIELD(at, "gmsaCredentialSpecName"), val_str(options, gmsaCredentialSpecName), name_check_dns1123_subdomain);
+		check_name(e, FIELD(at, "gmsaCredentialSpecName"), val_str(options, gmsaCredentialSpecName),
+			   name_check_dns1123_subdomain);
 	if (val_exists(spec) && val_as_str(spec).n == 0)
 		field_invalid(e, FIELD(at, "gmsaCredentialSpec"), spec, "gmsaCredentialSpec cannot be an empty string");
 	else if (val_as_str(spec).n > GMSA_SPEC_MAX)
@@ -136,7 +141,8 @@ void check_host_process(struct pod_check *c, const struct field_path *at)
 		return;
 	if (count.host_processes != count.containers)
 		field_invalid(c->e, at, VAL_LIT(""),
-			      "If pod contains any hostProcess containers then all containers must be HostProcess containers");
+			      "If pod contains any hostProcess containers then all containers must be HostProcess"
+			      " containers");
 	if (!val_bool(c->spec, hostNetwork))
 		field_invalid(c->e, FIELD(at, "hostNetwork"), val_of_bool(false),
 			      "hostNetwork must be true if pod contains any hostProcess containers");
@@ -154,8 +160,8 @@ static void forbid(struct field_errors *e, const struct field_path *at, struct v
 static void check_windows_container(struct pod_check *c, const struct field_path *at, struct val container, void *arg)
 {
 	static const uint16_t names[] = {
-		A_appArmorProfile, A_seLinuxOptions, A_seccompProfile, A_capabilities, A_readOnlyRootFilesystem, A_privileged,
-		A_allowPrivilegeEscalation, A_procMount, A_runAsUser, A_runAsGroup,
+		A_appArmorProfile, A_seLinuxOptions, A_seccompProfile, A_capabilities, A_readOnlyRootFilesystem,
+		A_privileged, A_allowPrivilegeEscalation, A_procMount, A_runAsUser, A_runAsGroup,
 	};
 	(void)arg;
 	forbid(c->e, FIELD(at, "securityContext"), val_get(container, securityContext), names, ARRAY_LEN(names));
@@ -168,10 +174,10 @@ static void check_windows(struct pod_check *c, const struct field_path *at)
 		uint16_t name;
 		bool of_spec;
 	} fields[] = {
-		{ A_appArmorProfile, false }, { A_seLinuxOptions, false }, { A_hostUsers, true }, { A_hostPID, true }, { A_hostIPC, true },
-		{ A_seccompProfile, false }, { A_fsGroup, false }, { A_fsGroupChangePolicy, false }, { A_sysctls, false },
-		{ A_shareProcessNamespace, true }, { A_runAsUser, false }, { A_runAsGroup, false }, { A_supplementalGroups, false },
-		{ A_supplementalGroupsPolicy, false }, { A_seLinuxChangePolicy, false },
+		{ A_appArmorProfile, false }, { A_seLinuxOptions, false }, { A_hostUsers, true }, { A_hostPID, true },
+		{ A_hostIPC, true }, { A_seccompProfile, false }, { A_fsGroup, false }, { A_fsGroupChangePolicy, false },
+		{ A_sysctls, false }, { A_shareProcessNamespace, true }, { A_runAsUser, false }, { A_runAsGroup, false },
+		{ A_supplementalGroups, false }, { A_supplementalGroupsPolicy, false }, { A_seLinuxChangePolicy, false },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
 		forbid(c->e, fields[i].of_spec ? at : FIELD(at, "securityContext"),
@@ -183,7 +189,8 @@ static void check_linux_container(struct pod_check *c, const struct field_path *
 {
 	(void)arg;
 	if (val_has(container, securityContext, windowsOptions))
-		field_forbidden(c->e, FIELD(FIELD(at, "securityContext"), "windowsOptions"), "windows options cannot be set for a linux pod");
+		field_forbidden(c->e, FIELD(FIELD(at, "securityContext"), "windowsOptions"),
+				"windows options cannot be set for a linux pod");
 }
 
 void check_pod_os(struct pod_check *c, const struct field_path *at)

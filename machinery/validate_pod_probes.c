@@ -29,7 +29,8 @@ static const struct {
 	uint16_t name;
 	void (*check)(struct field_errors *e, const struct field_path *at, struct val action);
 } handlers[] = {
-	{ A_exec, check_exec }, { A_httpGet, check_http_get }, { A_tcpSocket, check_port }, { A_grpc, check_port }, { A_sleep, NULL },
+	{ A_exec, check_exec }, { A_httpGet, check_http_get }, { A_tcpSocket, check_port }, { A_grpc, check_port },
+	{ A_sleep, NULL },
 };
 
 static void check_sleep(struct pod_check *c, const struct field_path *at, struct val action)
@@ -37,7 +38,8 @@ static void check_sleep(struct pod_check *c, const struct field_path *at, struct
 	int64_t seconds = val_int(action, seconds), grace = val_int(c->spec, terminationGracePeriodSeconds);
 
 	if (val_has(c->spec, terminationGracePeriodSeconds) && (seconds < 0 || seconds > grace))
-		field_invalid(c->e, at, val_of_int(seconds), "must be non-negative and less than terminationGracePeriodSeconds (%lld)",
+		field_invalid(c->e, at, val_of_int(seconds),
+			      "must be non-negative and less than terminationGracePeriodSeconds (%lld)",
 			      (long long)grace);
 }
 
@@ -62,13 +64,15 @@ static void check_handler(struct pod_check *c, const struct field_path *at, stru
 
 static void check_probe(struct pod_check *c, const struct field_path *at, struct val probe)
 {
-	static const uint16_t numbers[] = { A_initialDelaySeconds, A_timeoutSeconds, A_periodSeconds, A_successThreshold, A_failureThreshold };
+	static const uint16_t numbers[] =
+		{ A_initialDelaySeconds, A_timeoutSeconds, A_periodSeconds, A_successThreshold, A_failureThreshold };
 
 	check_handler(c, at, probe);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		check_non_negative(c->e, FIELD_STR(at, atom_str(numbers[i])), val_member(probe, numbers[i]));
 	if (val_has(probe, terminationGracePeriodSeconds) && val_int(probe, terminationGracePeriodSeconds) <= 0)
-		field_invalid(c->e, FIELD(at, "terminationGracePeriodSeconds"), val_get(probe, terminationGracePeriodSeconds),
+		field_invalid(c->e, FIELD(at, "terminationGracePeriodSeconds"),
+			      val_get(probe, terminationGracePeriodSeconds),
 			      "must be greater than 0");
 }
 
@@ -79,7 +83,8 @@ static void check_strict_probe(struct pod_check *c, const struct field_path *at,
 		return;
 	check_probe(c, at, probe);
 	if (val_int(probe, successThreshold) != 1)
-		field_invalid(c->e, FIELD(at, "successThreshold"), val_of_int(val_int(probe, successThreshold)), "must be 1");
+		field_invalid(c->e, FIELD(at, "successThreshold"), val_of_int(val_int(probe, successThreshold)),
+			      "must be 1");
 }
 
 static void check_readiness_probe(struct pod_check *c, const struct field_path *at, struct val probe)
@@ -88,7 +93,8 @@ static void check_readiness_probe(struct pod_check *c, const struct field_path *
 		return;
 	check_probe(c, at, probe);
 	if (val_has(probe, terminationGracePeriodSeconds))
-		field_invalid(c->e, FIELD(at, "terminationGracePeriodSeconds"), val_get(probe, terminationGracePeriodSeconds),
+		field_invalid(c->e, FIELD(at, "terminationGracePeriodSeconds"),
+			      val_get(probe, terminationGracePeriodSeconds),
 			      "must not be set for readinessProbes");
 }
 

@@ -1,10 +1,14 @@
-/* Security contexts of pods and containers: users, profiles, sysctls. What depends on the operating system is in validate_pod_os.c. */
+/*
+ * Security contexts of pods and containers: users, profiles, sysctls. What depends on the operating system is in
+ * validate_pod_os.c.
+ */
 #include "codec/atoms.h"
 #include "machinery/validate_pod.h"
 
 enum { APP_ARMOR_PROFILE_MAX = 4095, SYSCTL_MAX = 253 };
 
-static const str profile_types[] = { STR_INIT("Localhost"), STR_INIT("RuntimeDefault"), STR_INIT("Unconfined"), { NULL, 0 } };
+static const str profile_types[] = { STR_INIT("Localhost"), STR_INIT("RuntimeDefault"), STR_INIT("Unconfined"),
+				     { NULL, 0 } };
 
 #define SECCOMP_POD_KEY STR("seccomp.security.alpha.kubernetes.io/pod")
 #define SECCOMP_CONTAINER_PREFIX STR("container.seccomp.security.alpha.kubernetes.io/")
@@ -33,7 +37,8 @@ static void check_seccomp_profile(struct field_errors *e, const struct field_pat
 		check_one_of(e, FIELD(at, "type"), type, profile_types);
 	if (!str_eq(type, STR("Localhost"))) {
 		if (val_has(profile, localhostProfile))
-			field_invalid(e, FIELD(at, "localhostProfile"), internal_form(e->arena, TYPE(core_v1, SeccompProfile), profile),
+			field_invalid(e, FIELD(at, "localhostProfile"),
+				      internal_form(e->arena, TYPE(core_v1, SeccompProfile), profile),
 				      "can only be set when seccomp type is Localhost");
 	} else if (!val_has(profile, localhostProfile)) {
 		field_required(e, FIELD(at, "localhostProfile"), "must be set when seccomp type is Localhost");
@@ -118,8 +123,8 @@ bool sysctl_is_of_host(str name, struct val spec, const char **ret_flag)
 {
 	static const str of_ipc[] = {
 		STR_INIT("kernel.sem"), STR_INIT("kernel.shmall"), STR_INIT("kernel.shmmax"), STR_INIT("kernel.shmmni"),
-		STR_INIT("kernel.shm_rmid_forced"), STR_INIT("kernel.shm"), STR_INIT("kernel.msgmax"), STR_INIT("kernel.msgmnb"),
-		STR_INIT("kernel.msgmni"), STR_INIT("kernel.msg"), { NULL, 0 },
+		STR_INIT("kernel.shm_rmid_forced"), STR_INIT("kernel.shm"), STR_INIT("kernel.msgmax"),
+		STR_INIT("kernel.msgmnb"), STR_INIT("kernel.msgmni"), STR_INIT("kernel.msg"), { NULL, 0 },
 	};
 	char room[SYSCTL_MAX];
 	str head, tail, normal = normal_sysctl(room, name);
@@ -145,7 +150,8 @@ static void check_sysctls(struct pod_check *c, const struct field_path *at, stru
 			field_missing(c->e, item);
 		else if (!is_sysctl(name))
 			field_invalid(c->e, item, VAL_STR(name),
-				      "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*"
+				      "must have at most 253 characters and match regex"
+				      " ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*"
 				      "[a-z0-9]([-_a-z0-9]*[a-z0-9])?$");
 		else if (!new)
 			field_duplicate(c->e, item, VAL_STR(name));
@@ -162,7 +168,8 @@ static void check_pod_policies(struct pod_check *c, const struct field_path *at,
 	static const str labels[] = { STR_INIT("MountOption"), STR_INIT("Recursive"), { NULL, 0 } };
 
 	if (val_has(context, supplementalGroupsPolicy))
-		check_one_of(c->e, FIELD(at, "supplementalGroupsPolicy"), val_str(context, supplementalGroupsPolicy), groups);
+		check_one_of(c->e, FIELD(at, "supplementalGroupsPolicy"), val_str(context, supplementalGroupsPolicy),
+			     groups);
 	if (val_has(context, seLinuxChangePolicy))
 		check_one_of(c->e, FIELD(at, "seLinuxChangePolicy"), val_str(context, seLinuxChangePolicy),
 			     c->any_selinux_policy ? labels : labels + 1);
@@ -184,7 +191,8 @@ void check_pod_security_context(struct pod_check *c, const struct field_path *at
 			      "ShareProcessNamespace and HostPID cannot both be enabled");
 	check_sysctls(c, FIELD(at, "sysctls"), val_get(context, sysctls));
 	if (val_has(context, fsGroupChangePolicy))
-		check_one_of(c->e, FIELD(at, "fsGroupChangePolicy"), val_str(context, fsGroupChangePolicy), change_policies);
+		check_one_of(c->e, FIELD(at, "fsGroupChangePolicy"), val_str(context, fsGroupChangePolicy),
+			     change_policies);
 	check_seccomp_profile(c->e, FIELD(at, "seccompProfile"), val_get(context, seccompProfile));
 	check_windows_options(c->e, FIELD(at, "windowsOptions"), val_get(context, windowsOptions));
 	check_app_armor_profile(c->e, FIELD(at, "appArmorProfile"), val_get(context, appArmorProfile));
@@ -199,7 +207,8 @@ static void check_escalation(struct field_errors *e, const struct field_path *at
 		field_invalid(e, at, shown, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
 	VAL_EACH(cap, val_get(context, capabilities, add))
 		if (str_eq(val_as_str(*cap), STR("CAP_SYS_ADMIN")))
-			field_invalid(e, at, shown, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
+			field_invalid(e, at, shown, "cannot set `allowPrivilegeEscalation` to false and"
+						    " `capabilities.Add` CAP_SYS_ADMIN");
 }
 
 void check_security_context(struct pod_check *c, const struct field_path *at, struct val context)
@@ -214,7 +223,8 @@ void check_security_context(struct pod_check *c, const struct field_path *at, st
 	if (val_has(context, procMount)) {
 		check_one_of(c->e, FIELD(at, "procMount"), mount, mounts);
 		if (str_eq(mount, STR("Unmasked")) && pod_uses_host_users(c->spec))
-			field_invalid(c->e, FIELD(at, "procMount"), VAL_STR(mount), "`hostUsers` must be false to use `Unmasked`");
+			field_invalid(c->e, FIELD(at, "procMount"), VAL_STR(mount),
+				      "`hostUsers` must be false to use `Unmasked`");
 	}
 	check_seccomp_profile(c->e, FIELD(at, "seccompProfile"), val_get(context, seccompProfile));
 	if (val_has(context, allowPrivilegeEscalation) && !val_bool(context, allowPrivilegeEscalation))
@@ -227,7 +237,8 @@ void check_security_context(struct pod_check *c, const struct field_path *at, st
 
 static void check_seccomp_text(struct field_errors *e, const struct field_path *at, str profile)
 {
-	static const str known[] = { STR_INIT("runtime/default"), STR_INIT("docker/default"), STR_INIT("unconfined"), { NULL, 0 } };
+	static const str known[] = { STR_INIT("runtime/default"), STR_INIT("docker/default"), STR_INIT("unconfined"),
+				     { NULL, 0 } };
 
 	if (str_in(profile, known))
 		return;
@@ -269,12 +280,14 @@ void check_app_armor_annotations(struct pod_check *c, const struct field_path *a
 		if (!set_has(&names, name))
 			field_invalid(c->e, FIELD_KEY(at, key), VAL_STR(name), "container not found");
 		if (!str_in(profile, known) && !str_starts(profile, STR("localhost/")))
-			field_invalid(c->e, FIELD_KEY(at, key), VAL_STR(profile), "invalid AppArmor profile name: \"" STR_FMT "\"", STR_ARG(profile));
+			field_invalid(c->e, FIELD_KEY(at, key), VAL_STR(profile),
+				      "invalid AppArmor profile name: \"" STR_FMT "\"", STR_ARG(profile));
 	}
 }
 
 /* Whether a text in an annotation says the same as the field; what: the word for messages. */
-static void check_agrees(struct field_errors *e, const struct field_path *at, str text, struct val profile, const char *what)
+static void check_agrees(struct field_errors *e, const struct field_path *at, str text, struct val profile,
+			 const char *what)
 {
 	str type = val_str(profile, type), local = val_str(profile, localhostProfile);
 	bool same = true;
@@ -303,7 +316,8 @@ static void container_seccomp_agrees(struct pod_check *c, const struct field_pat
 	struct val text = annotation_of(c->e->arena, *(struct val *)arg, SECCOMP_CONTAINER_PREFIX, container);
 
 	if (val_exists(profile) && val_exists(text))
-		check_agrees(c->e, FIELD(FIELD(at, "securityContext"), "seccompProfile"), val_as_str(text), profile, "seccomp");
+		check_agrees(c->e, FIELD(FIELD(at, "securityContext"), "seccompProfile"), val_as_str(text), profile,
+			     "seccomp");
 }
 
 static void container_app_armor_agrees(struct pod_check *c, const struct field_path *at, struct val container, void *arg)
@@ -313,15 +327,18 @@ static void container_app_armor_agrees(struct pod_check *c, const struct field_p
 	struct val text = annotation_of(c->e->arena, *(struct val *)arg, APP_ARMOR_PREFIX, container);
 
 	if (val_exists(profile) && val_exists(text))
-		check_agrees(c->e, FIELD(FIELD(at, "securityContext"), "appArmorProfile"), val_as_str(text), profile, "apparmor");
+		check_agrees(c->e, FIELD(FIELD(at, "securityContext"), "appArmorProfile"), val_as_str(text), profile,
+			     "apparmor");
 }
 
 void check_profiles_agree(struct pod_check *c, const struct field_path *at, struct val annotations)
 {
-	struct val profile = val_get(c->spec, securityContext, seccompProfile), text = val_find(annotations, SECCOMP_POD_KEY);
+	struct val profile = val_get(c->spec, securityContext, seccompProfile),
+		text = val_find(annotations, SECCOMP_POD_KEY);
 
 	if (val_exists(profile) && val_exists(text))
-		check_agrees(c->e, FIELD(FIELD(at, "securityContext"), "seccompProfile"), val_as_str(text), profile, "seccomp");
+		check_agrees(c->e, FIELD(FIELD(at, "securityContext"), "seccompProfile"), val_as_str(text), profile,
+			     "seccomp");
 	each_container(c, at, container_seccomp_agrees, &annotations);
 	if (!str_eq(val_str(c->spec, os, name), STR("windows")))
 		each_container(c, at, container_app_armor_agrees, &annotations);

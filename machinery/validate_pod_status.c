@@ -62,8 +62,8 @@ static void index_names(struct map *by_name, struct val list)
 }
 
 /* containers: those of the spec, NULL for ephemeral ones, which never restart. */
-static void check_transitions(struct field_errors *e, const struct field_path *at, struct val now, struct val before, struct val spec,
-			      const struct val *containers)
+static void check_transitions(struct field_errors *e, const struct field_path *at, struct val now, struct val before,
+			      struct val spec, const struct val *containers)
 {
 	CLEANUP(map_done) struct map statuses = MAP_INIT;
 	CLEANUP(map_done) struct map specs = MAP_INIT;
@@ -74,7 +74,8 @@ static void check_transitions(struct field_errors *e, const struct field_path *a
 		index_names(&specs, *containers);
 	VAL_EACH(old, before) {
 		const struct field_path *item = FIELD_INDEX(at, i++);
-		const struct val *status = map_get(&statuses, val_str(*old, name)), *container = map_get(&specs, val_str(*old, name));
+		const struct val *status = map_get(&statuses, val_str(*old, name)),
+			*container = map_get(&specs, val_str(*old, name));
 		if (!val_has(*old, state, terminated) || !status || val_has(*status, state, terminated))
 			continue;
 		if (!container || !may_restart(spec, *container, val_int(*old, state, terminated, exitCode)))
@@ -82,13 +83,14 @@ static void check_transitions(struct field_errors *e, const struct field_path *a
 	}
 }
 
-static void check_all_transitions(struct field_errors *e, const struct field_path *at, struct val now, struct val before, struct val spec)
+static void check_all_transitions(struct field_errors *e, const struct field_path *at, struct val now, struct val before,
+				  struct val spec)
 {
 	struct val containers = val_get(spec, containers), init = val_get(spec, initContainers);
 
 	if (!can_restart_all(spec)) {
-		check_transitions(e, FIELD(at, "containerStatuses"), val_get(now, containerStatuses), val_get(before, containerStatuses), spec,
-				  &containers);
+		check_transitions(e, FIELD(at, "containerStatuses"), val_get(now, containerStatuses),
+				  val_get(before, containerStatuses), spec, &containers);
 		check_transitions(e, FIELD(at, "initContainerStatuses"), val_get(now, initContainerStatuses),
 				  val_get(before, initContainerStatuses), spec, &init);
 	}
@@ -106,13 +108,15 @@ static void check_pod_conditions(struct field_errors *e, const struct field_path
 	VAL_EACH(condition, conditions) {
 		const struct field_path *item = FIELD_INDEX(at, i++);
 		if (val_int(*condition, observedGeneration) < 0)
-			field_invalid(e, FIELD(item, "observedGeneration"), val_get(*condition, observedGeneration), "must be a non-negative integer");
+			field_invalid(e, FIELD(item, "observedGeneration"), val_get(*condition, observedGeneration),
+				      "must be a non-negative integer");
 		if (!str_in(val_str(*condition, type), own))
 			check_label_key(e, FIELD(item, "Type"), val_str(*condition, type));
 	}
 }
 
-static void check_claim_statuses(struct field_errors *e, const struct field_path *at, struct val statuses, struct val claims)
+static void check_claim_statuses(struct field_errors *e, const struct field_path *at, struct val statuses,
+				 struct val claims)
 {
 	CLEANUP(map_done) struct map known = MAP_INIT;
 	CLEANUP(map_done) struct map seen = MAP_INIT;
@@ -123,15 +127,18 @@ static void check_claim_statuses(struct field_errors *e, const struct field_path
 		const struct field_path *item = FIELD_INDEX(at, i++);
 		str name = val_str(*status, name);
 		if (!map_get(&known, name))
-			field_invalid(e, FIELD(item, "name"), VAL_STR(name), "must match the name of an entry in `spec.resourceClaims`");
+			field_invalid(e, FIELD(item, "name"), VAL_STR(name),
+				      "must match the name of an entry in `spec.resourceClaims`");
 		if (!set_add(&seen, name))
 			field_duplicate(e, FIELD(item, "name"), VAL_STR(name));
 		if (val_has(*status, resourceClaimName))
-			check_name(e, FIELD(item, "resourceClaimName"), val_str(*status, resourceClaimName), name_check_dns1123_subdomain);
+			check_name(e, FIELD(item, "resourceClaimName"), val_str(*status, resourceClaimName),
+				   name_check_dns1123_subdomain);
 	}
 }
 
-static void check_request_mapping(struct field_errors *e, const struct field_path *at, struct val mapping, const struct map *containers)
+static void check_request_mapping(struct field_errors *e, const struct field_path *at, struct val mapping,
+				  const struct map *containers)
 {
 	str name = val_str(mapping, containerName), resource = val_str(mapping, resourceName);
 	const struct val *container = map_get(containers, name);
@@ -141,8 +148,8 @@ static void check_request_mapping(struct field_errors *e, const struct field_pat
 			      "must match the name of an entry in spec.initContainers.name or spec.containers.name");
 	else if (!val_exists(sorted_find(val_get(*container, resources, requests), resource)))
 		field_invalid(e, FIELD(at, "resourceName"), VAL_STR(resource),
-			      "must match the extended resource name of an entry in spec.initContainers.resources.requests or"
-			      " spec.containers.resources.requests");
+			      "must match the extended resource name of an entry in"
+			      " spec.initContainers.resources.requests or spec.containers.resources.requests");
 }
 
 static void check_extended_claim(struct field_errors *e, const struct field_path *at, struct val status, struct val spec)
@@ -158,10 +165,12 @@ static void check_extended_claim(struct field_errors *e, const struct field_path
 		field_required(e, mappings, "at least one request mapping is required");
 	VAL_EACH(m, val_get(status, requestMappings)) {
 		const struct field_path *item = FIELD_INDEX(mappings, i++);
-		str container = val_str(*m, containerName), resource = val_str(*m, resourceName), request = val_str(*m, requestName);
+		str container = val_str(*m, containerName), resource = val_str(*m, resourceName),
+			request = val_str(*m, requestName);
 		check_request_mapping(e, item, *m, &containers);
 		check_name(e, FIELD(at, "requestName"), request, name_check_dns1123_label);
-		if (set_add(&seen, arena_printf(e->arena, STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(container), STR_ARG(resource), STR_ARG(request))))
+		if (set_add(&seen, arena_printf(e->arena, STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(container),
+						STR_ARG(resource), STR_ARG(request))))
 			continue;
 		field_duplicate(e, FIELD(item, "containerName"), VAL_STR(container));
 		field_duplicate(e, FIELD(item, "resourceName"), VAL_STR(resource));
@@ -170,13 +179,15 @@ static void check_extended_claim(struct field_errors *e, const struct field_path
 	if (val_str(status, resourceClaimName).n == 0)
 		field_missing(e, FIELD(at, "resourceClaimName"));
 	else
-		check_name(e, FIELD(at, "resourceClaimName"), val_str(status, resourceClaimName), name_check_dns1123_subdomain);
+		check_name(e, FIELD(at, "resourceClaimName"), val_str(status, resourceClaimName),
+			   name_check_dns1123_subdomain);
 }
 
 /* ---- addresses ---- */
 
 /* One address of each family at most. Addresses that were there before are taken as they are. */
-static void check_ips(struct field_errors *e, const struct field_path *at, struct val ips, struct val before, const struct type *type)
+static void check_ips(struct field_errors *e, const struct field_path *at, struct val ips, struct val before,
+		      const struct type *type)
 {
 	CLEANUP(map_done) struct map old = MAP_INIT;
 	bool families[2] = { false, false };
@@ -198,7 +209,8 @@ static void check_ips(struct field_errors *e, const struct field_path *at, struc
 	VAL_EACH(item, ips) {
 		struct ip ip;
 		if (!ip_parse(val_str(*item, ip), &ip, NULL)) {
-			field_internal(e, at, "failed to check for dual stack with error:invalid IP[%zu]: " STR_FMT, i, STR_ARG(val_str(*item, ip)));
+			field_internal(e, at, "failed to check for dual stack with error:invalid IP[%zu]: " STR_FMT, i,
+				       STR_ARG(val_str(*item, ip)));
 			families[0] = false;
 			break;
 		}
@@ -206,7 +218,8 @@ static void check_ips(struct field_errors *e, const struct field_path *at, struc
 		i++;
 	}
 	if (!families[0] || !families[1] || val_len(ips) > 2)
-		field_invalid(e, at, internal_form(e->arena, type, ips), "may specify no more than one IP for each IP family");
+		field_invalid(e, at, internal_form(e->arena, type, ips),
+			      "may specify no more than one IP for each IP family");
 }
 
 static void check_host_ips(struct field_errors *e, const struct field_path *at, struct val status, struct val old)
@@ -290,7 +303,8 @@ static void check_devices_health(struct field_errors *e, const struct field_path
 	}
 }
 
-static void check_devices_status(struct field_errors *e, const struct field_path *at, struct val statuses, struct val containers)
+static void check_devices_status(struct field_errors *e, const struct field_path *at, struct val statuses,
+				 struct val containers)
 {
 	CLEANUP(map_done) struct map specs = MAP_INIT;
 	size_t i = 0, j;
@@ -315,7 +329,8 @@ static void check_no_devices(struct field_errors *e, const struct field_path *at
 	VAL_EACH(status, statuses) {
 		const struct field_path *item = FIELD_INDEX(at, i++);
 		if (val_len(val_get(*status, allocatedResourcesStatus)))
-			field_forbidden(e, FIELD(item, "allocatedResourcesStatus"), "must not be specified in container status");
+			field_forbidden(e, FIELD(item, "allocatedResourcesStatus"),
+					"must not be specified in container status");
 	}
 }
 
@@ -332,7 +347,8 @@ static void check_nomination(struct field_errors *e, const struct field_path *at
 		field_forbidden(e, at, "may not be set on pods that are already bound to a node");
 }
 
-static void check_container_statuses(struct field_errors *e, const struct field_path *at, struct val status, struct val spec)
+static void check_container_statuses(struct field_errors *e, const struct field_path *at, struct val status,
+				     struct val spec)
 {
 	const struct field_path *regular = FIELD(at, "containerStatuses"), *init = FIELD(at, "initContainerStatuses");
 	const struct field_path *ephemeral = FIELD(at, "ephemeralContainerStatuses");
@@ -361,12 +377,16 @@ void check_pod_status(struct field_errors *e, struct val pod, struct val old)
 		field_forbidden(e, FIELD(at, "nodeName"), "may not be changed directly");
 	check_nomination(e, FIELD(at, "nominatedNodeName"), status, old);
 	if (val_int(status, observedGeneration) < 0)
-		field_invalid(e, FIELD(at, "observedGeneration"), val_get(status, observedGeneration), "must be a non-negative integer");
-	check_immutable(e, FIELD(at, "qosClass"), NULL, VAL_STR(val_str(status, qosClass)), VAL_STR(val_str(before, qosClass)));
+		field_invalid(e, FIELD(at, "observedGeneration"), val_get(status, observedGeneration),
+			      "must be a non-negative integer");
+	check_immutable(e, FIELD(at, "qosClass"), NULL, VAL_STR(val_str(status, qosClass)),
+			VAL_STR(val_str(before, qosClass)));
 	check_all_transitions(e, at, status, before, val_get(old, spec));
-	check_claim_statuses(e, FIELD(at, "resourceClaimStatuses"), val_get(status, resourceClaimStatuses), val_get(spec, resourceClaims));
+	check_claim_statuses(e, FIELD(at, "resourceClaimStatuses"), val_get(status, resourceClaimStatuses),
+			     val_get(spec, resourceClaims));
 	if (val_has(status, extendedResourceClaimStatus))
-		check_extended_claim(e, FIELD(at, "extendedResourceClaimStatus"), val_get(status, extendedResourceClaimStatus), spec);
+		check_extended_claim(e, FIELD(at, "extendedResourceClaimStatus"),
+				     val_get(status, extendedResourceClaimStatus), spec);
 	check_ips(e, FIELD(at, "podIPs"), val_get(status, podIPs), val_get(before, podIPs), TYPE(core_v1, PodIP));
 	check_host_ips(e, FIELD(at, "hostIPs"), status, before);
 	check_container_statuses(e, at, status, spec);

@@ -30,7 +30,8 @@ TEST(validate_pod_containers)
 		      "'protocol':'X'},{'name':'a','containerPort':2}]")),
 		  "spec.containers[0].ports[0].containerPort: Required value\n"
 		  "spec.containers[0].ports[1].name: Invalid value: '-x': must not begin or end with a hyphen\n"
-		  "spec.containers[0].ports[1].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive\n"
+		  "spec.containers[0].ports[1].containerPort: Invalid value: 70000: must be between 1 and 65535,"
+		  " inclusive\n"
 		  "spec.containers[0].ports[2].hostPort: Invalid value: -1: must be between 1 and 65535, inclusive\n"
 		  "spec.containers[0].ports[2].protocol: Unsupported value: 'X': supported values: 'SCTP', 'TCP', 'UDP'\n"
 		  "spec.containers[0].ports[3].name: Duplicate value: 'a'" },
@@ -64,7 +65,8 @@ TEST(validate_pod_containers)
 		  " 'Bidirectional', 'HostToContainer', 'None'\n"
 		  "spec.containers[0].volumeMounts.recursiveReadOnly: Unsupported value: 'Foo': supported values:"
 		  " 'Disabled', 'Enabled', 'IfPossible'" },
-		{ POD(C(",'volumeMounts':[{'name':'v','mountPath':'/d'}],'volumeDevices':[{},{'name':'v','devicePath':'/d'},"
+		{ POD(C(",'volumeMounts':[{'name':'v','mountPath':'/d'}],'volumeDevices':[{},{'name':'v',"
+			"'devicePath':'/d'},"
 		      "{'name':'v','devicePath':'/a/../b'}]") ",'volumes':[{'name':'v'}]"),
 		  "spec.containers[0].volumeMounts[0].name: Invalid value: 'v': must not already exist in volumeDevices\n"
 		  "spec.containers[0].volumeDevices[0].name: Required value\n"
@@ -81,7 +83,8 @@ TEST(validate_pod_containers)
 		  "spec.containers[0].volumeDevices[2].devicePath: Invalid value: '/a/../b': can not contain backsteps"
 		  " ('..')\n"
 		  "spec.containers[0].volumeDevices[2].name: Invalid value: 'v': must not already exist in volumeMounts" },
-		{ POD("'restartPolicy':'Never'," C(",'resizePolicy':[{'resourceName':'cpu','restartPolicy':'RestartContainer'},"
+		{ POD("'restartPolicy':'Never'," C(",'resizePolicy':[{'resourceName':'cpu',"
+						   "'restartPolicy':'RestartContainer'},"
 		      "{'resourceName':'cpu','restartPolicy':'Foo'},{'resourceName':'x'}]")),
 		  "spec.containers[0].resizePolicy: Invalid value: 'RestartContainer': must be 'NotRequired' when pod"
 		  " `restartPolicy` is 'Never'\n"
@@ -106,7 +109,8 @@ TEST(validate_pod_containers)
 		  "spec.containers[0].restartPolicy: Unsupported value: 'Foo': supported values: 'Always', 'Never',"
 		  " 'OnFailure'" },
 		{ POD("'initContainers':[{'name':'c','image':'i','restartPolicyRules':[{}]},{'name':'i','image':'i',"
-		      "'lifecycle':{},'livenessProbe':{},'resizePolicy':[{'resourceName':'cpu','restartPolicy':'RestartContainer'}],"
+		      "'lifecycle':{},'livenessProbe':{},'resizePolicy':[{'resourceName':'cpu',"
+		      "'restartPolicy':'RestartContainer'}],"
 		      "'ports':[{'containerPort':1,'hostPort':1},{'containerPort':1,'hostPort':1}]},{'name':'s',"
 		      "'image':'i','restartPolicy':'Always','startupProbe':{}}]," ONE),
 		  "spec.initContainers[0].restartPolicy: Required value: must specify restartPolicy when restart rules are"
@@ -120,7 +124,8 @@ TEST(validate_pod_containers)
 		  "spec.initContainers[1].resizePolicy[0].restartPolicy: Invalid value: 'RestartContainer': must not be set"
 		  " to 'RestartContainer' for non-sidecar initContainers\n"
 		  "spec.initContainers[2].startupProbe: Required value: must specify a handler type" },
-		{ POD("'ephemeralContainers':[{'name':'c','image':'i','ports':[{'containerPort':1}],'targetContainerName':'x',"
+		{ POD("'ephemeralContainers':[{'name':'c','image':'i','ports':[{'containerPort':1}],"
+		      "'targetContainerName':'x',"
 		      "'resources':{'limits':{'cpu':'1'}}}]," ONE),
 		  "spec.ephemeralContainers[0].name: Duplicate value: 'c'\n"
 		  "spec.ephemeralContainers[0].targetContainerName: Not found: 'x'\n"
@@ -134,7 +139,8 @@ TEST(validate_pod_containers)
 TEST(validate_pod_env)
 {
 	static const struct create_row t[] = {
-		{ POD(C(",'env':[{},{'name':'a=b'},{'name':'A','value':'x','valueFrom':{'fieldRef':{'fieldPath':'metadata.name'}}},"
+		{ POD(C(",'env':[{},{'name':'a=b'},{'name':'A','value':'x',"
+			"'valueFrom':{'fieldRef':{'fieldPath':'metadata.name'}}},"
 		      "{'name':'B','valueFrom':{}}]")),
 		  "spec.containers[0].env[0].name: Required value\n"
 		  "spec.containers[0].env[1].name: Invalid value: 'a=b': a valid environment variable name must consist"
@@ -142,8 +148,10 @@ TEST(validate_pod_env)
 		  "spec.containers[0].env[2].valueFrom: Invalid value: '': may not be specified when `value` is not empty\n"
 		  "spec.containers[0].env[3].valueFrom: Invalid value: '': must specify one of: `fieldRef`,"
 		  " `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`" },
-		{ POD(C(",'env':[{'name':'A','valueFrom':{'fieldRef':{}}},{'name':'B','valueFrom':{'fieldRef':{'fieldPath':'spec.foo'}}},"
-		      "{'name':'C','valueFrom':{'fieldRef':{'fieldPath':'metadata.labels'}}},{'name':'D','valueFrom':{'fieldRef':{'fieldPath':'metadata.name',"
+		{ POD(C(",'env':[{'name':'A','valueFrom':{'fieldRef':{}}},{'name':'B',"
+			"'valueFrom':{'fieldRef':{'fieldPath':'spec.foo'}}},"
+		      "{'name':'C','valueFrom':{'fieldRef':{'fieldPath':'metadata.labels'}}},{'name':'D',"
+		      "'valueFrom':{'fieldRef':{'fieldPath':'metadata.name',"
 		      "'apiVersion':'v2'}}}]")),
 		  "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Required value\n"
 		  "spec.containers[0].env[1].valueFrom.fieldRef.fieldPath: Invalid value: 'spec.foo': error converting"
@@ -153,7 +161,8 @@ TEST(validate_pod_env)
 		  " 'spec.serviceAccountName', 'status.hostIP', 'status.hostIPs', 'status.podIP', 'status.podIPs'\n"
 		  "spec.containers[0].env[3].valueFrom.fieldRef.fieldPath: Invalid value: 'metadata.name': error converting"
 		  " fieldPath: unsupported pod version: v2" },
-		{ POD(C(",'env':[{'name':'A','valueFrom':{'resourceFieldRef':{}}},{'name':'B','valueFrom':{'resourceFieldRef':{'resource':'limits.foo'}}},"
+		{ POD(C(",'env':[{'name':'A','valueFrom':{'resourceFieldRef':{}}},{'name':'B',"
+			"'valueFrom':{'resourceFieldRef':{'resource':'limits.foo'}}},"
 		      "{'name':'C','valueFrom':{'resourceFieldRef':{'resource':'limits.cpu','divisor':'1k'}}},"
 		      "{'name':'D','valueFrom':{'resourceFieldRef':{'resource':'limits.memory','divisor':'2'}}},"
 		      "{'name':'E','valueFrom':{'resourceFieldRef':{'resource':'limits.hugepages-2Mi','divisor':'1m'}}}]")),
@@ -169,8 +178,10 @@ TEST(validate_pod_env)
 		  "spec.containers[0].env[4].valueFrom.resourceFieldRef.divisor: Invalid value: 'limits.hugepages-2Mi':"
 		  " only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the"
 		  " hugepages resource" },
-		{ POD(C(",'env':[{'name':'A','valueFrom':{'configMapKeyRef':{'name':'a'}}},{'name':'B','valueFrom':{'secretKeyRef':{'name':'a',"
-		      "'key':'..'}}},{'name':'C','valueFrom':{'fileKeyRef':{}}},{'name':'D','valueFrom':{'fileKeyRef':{'volumeName':'v',"
+		{ POD(C(",'env':[{'name':'A','valueFrom':{'configMapKeyRef':{'name':'a'}}},{'name':'B',"
+			"'valueFrom':{'secretKeyRef':{'name':'a',"
+		      "'key':'..'}}},{'name':'C','valueFrom':{'fileKeyRef':{}}},{'name':'D',"
+		      "'valueFrom':{'fileKeyRef':{'volumeName':'v',"
 		      "'path':'a/../b','key':'K'}}}]") ",'volumes':[{'name':'v','hostPath':{'path':'/'}}]"),
 		  "spec.containers[0].env[0].valueFrom.configMapKeyRef.key: Required value\n"
 		  "spec.containers[0].env[1].valueFrom.secretKeyRef.key: Invalid value: '..': must not be '..'\n"
@@ -181,7 +192,8 @@ TEST(validate_pod_env)
 		  "spec.containers[0].env[2].valueFrom.fileKeyRef.volumeName: Not found: ''\n"
 		  "spec.containers[0].env[3].valueFrom.fileKeyRef.volumeName: Invalid value: 'v': referenced volume must be"
 		  " of type emptyDir" },
-		{ POD(C(",'envFrom':[{},{'configMapRef':{},'secretRef':{'name':'a'}},{'prefix':'a=','secretRef':{'name':'-x'}}]")),
+		{ POD(C(",'envFrom':[{},{'configMapRef':{},'secretRef':{'name':'a'}},{'prefix':'a=',"
+			"'secretRef':{'name':'-x'}}]")),
 		  "spec.containers[0].envFrom: Invalid value: '': must specify one of: `configMapRef` or `secretRef`\n"
 		  "spec.containers[0].envFrom[1].configMapRef.name: Required value\n"
 		  "spec.containers[0].envFrom: Invalid value: '': may not have more than one field specified at a time\n"
@@ -195,8 +207,10 @@ TEST(validate_pod_env)
 TEST(validate_pod_probes)
 {
 	static const struct create_row t[] = {
-		{ POD(C(",'livenessProbe':{},'readinessProbe':{'exec':{},'tcpSocket':{'port':1},'terminationGracePeriodSeconds':1},"
-		      "'startupProbe':{'grpc':{'port':0},'successThreshold':2,'periodSeconds':-1,'terminationGracePeriodSeconds':0}")),
+		{ POD(C(",'livenessProbe':{},'readinessProbe':{'exec':{},'tcpSocket':{'port':1},"
+			"'terminationGracePeriodSeconds':1},"
+		      "'startupProbe':{'grpc':{'port':0},'successThreshold':2,'periodSeconds':-1,"
+		      "'terminationGracePeriodSeconds':0}")),
 		  "spec.containers[0].livenessProbe: Required value: must specify a handler type\n"
 		  "spec.containers[0].readinessProbe.exec.command: Required value\n"
 		  "spec.containers[0].readinessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type\n"
@@ -204,7 +218,8 @@ TEST(validate_pod_probes)
 		  " readinessProbes\n"
 		  "spec.containers[0].startupProbe.grpc.port: Invalid value: 0: must be between 1 and 65535, inclusive\n"
 		  "spec.containers[0].startupProbe.periodSeconds: Invalid value: -1: must be greater than or equal to 0\n"
-		  "spec.containers[0].startupProbe.terminationGracePeriodSeconds: Invalid value: 0: must be greater than 0\n"
+		  "spec.containers[0].startupProbe.terminationGracePeriodSeconds: Invalid value: 0: must be greater"
+		  " than 0\n"
 		  "spec.containers[0].startupProbe.successThreshold: Invalid value: 2: must be 1" },
 		{ POD(C(",'livenessProbe':{'httpGet':{'port':'','scheme':'FTP','httpHeaders':[{'name':'a b'}]}},"
 		      "'readinessProbe':{'tcpSocket':{'port':70000}}")),
@@ -333,8 +348,10 @@ TEST(validate_pod_volumes)
 		  " serviceAccountName is not set" },
 		{ POD(VOLUME("'ephemeral':{}")),
 		  "spec.volumes[0].ephemeral.volumeClaimTemplate: Required value" },
-		{ POD(VOLUME("'ephemeral':{'volumeClaimTemplate':{'metadata':{'name':'x'},'spec':{'accessModes':['ReadWriteOnce',"
-		      "'ReadWriteOncePod','Foo'],'volumeMode':'Foo','storageClassName':'A','resources':{'requests':{'storage':'0'}},"
+		{ POD(VOLUME("'ephemeral':{'volumeClaimTemplate':{'metadata':{'name':'x'},"
+			     "'spec':{'accessModes':['ReadWriteOnce',"
+		      "'ReadWriteOncePod','Foo'],'volumeMode':'Foo','storageClassName':'A',"
+		      "'resources':{'requests':{'storage':'0'}},"
 		      "'dataSource':{'kind':'A','name':'b'},'dataSourceRef':{'kind':'PersistentVolumeClaim'}}}}")),
 		  "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set\n"
 		  "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: Unsupported value: 'Foo': supported"
@@ -351,7 +368,8 @@ TEST(validate_pod_volumes)
 		  " 'PersistentVolumeClaim' when referencing the default apiGroup\n"
 		  "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.dataSourceRef.name: Required value\n"
 		  "spec.volumes[0].ephemeral.volumeClaimTemplate.spec: Invalid value: {}: must match dataSourceRef" },
-		{ POD(VOLUME("'ephemeral':{'volumeClaimTemplate':{'spec':{'accessModes':['ReadWriteOnce'],'resources':{'requests':{'storage':'1'}}}}}},"
+		{ POD(VOLUME("'ephemeral':{'volumeClaimTemplate':{'spec':{'accessModes':['ReadWriteOnce'],"
+			     "'resources':{'requests':{'storage':'1'}}}}}},"
 		      "{'name':'w','persistentVolumeClaim':{'claimName':'p-v'}")),
 		  "spec.volumes[1].persistentVolumeClaim.claimName: Invalid value: 'p-v': must not reference a PVC that"
 		  " gets created for an ephemeral volume" },
@@ -380,11 +398,15 @@ TEST(validate_pod_resources)
 		  " containers\n"
 		  "spec.containers[0].resources.requests[requests.example.com/x]: Invalid value: 'requests.example.com/x':"
 		  " doesn't follow extended resource name standard" },
-		{ POD(C(",'resources':{'limits':{'cpu':'1','example.com/gpu':'2'},'requests':{'cpu':'2','example.com/gpu':'1',"
+		{ POD(C(",'resources':{'limits':{'cpu':'1','example.com/gpu':'2'},'requests':{'cpu':'2',"
+			"'example.com/gpu':'1',"
 		      "'example.com/b':'1'}}")),
-		  "spec.containers[0].resources.requests: Invalid value: '2': must be less than or equal to cpu limit of 1\n"
-		  "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources\n"
-		  "spec.containers[0].resources.requests: Invalid value: '1': must be equal to example.com/gpu limit of 2" },
+		  "spec.containers[0].resources.requests: Invalid value: '2': must be less than or equal to cpu limit"
+		  " of 1\n"
+		  "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable"
+		  " resources\n"
+		  "spec.containers[0].resources.requests: Invalid value: '1': must be equal to example.com/gpu limit"
+		  " of 2" },
 		{ POD(C(",'resources':{'limits':{'hugepages-2Mi':'3Mi'}}")),
 		  "spec.containers[0].resources.limits[hugepages-2Mi]: Invalid value: '3Mi': 3Mi is not positive integer"
 		  " multiple of hugepages-2Mi\n"
@@ -392,16 +414,20 @@ TEST(validate_pod_resources)
 		  " multiple of hugepages-2Mi\n"
 		  "spec.containers[0].resources: Forbidden: HugePages require cpu or memory" },
 		{ POD(C(",'resources':{'claims':[{},{'name':'a'},{'name':'a'},{'name':'b','request':'R'},{'name':'b'}]}") ","
-		      "'resourceClaims':[{'name':'b','resourceClaimName':'x'},{'name':'c'},{'name':'c','resourceClaimName':'x',"
+		      "'resourceClaims':[{'name':'b','resourceClaimName':'x'},{'name':'c'},{'name':'c',"
+		      "'resourceClaimName':'x',"
 		      "'resourceClaimTemplateName':'Y'},{}]"),
-		  "spec.resourceClaims[1]: Invalid value: {'Name':'c','ResourceClaimName':null,'ResourceClaimTemplateName':n"
+		  "spec.resourceClaims[1]: Invalid value: {'Name':'c','ResourceClaimName':null,"
+		  "'ResourceClaimTemplateName':n"
 		  "ull}: must specify one of: `resourceClaimName`, `resourceClaimTemplateName`\n"
 		  "spec.resourceClaims[2].name: Duplicate value: 'c'\n"
-		  "spec.resourceClaims[2]: Invalid value: {'Name':'c','ResourceClaimName':'x','ResourceClaimTemplateName':'Y"
+		  "spec.resourceClaims[2]: Invalid value: {'Name':'c','ResourceClaimName':'x',"
+		  "'ResourceClaimTemplateName':'Y"
 		  "'}: at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified\n"
 		  "spec.resourceClaims[2].resourceClaimTemplateName: Invalid value: 'Y': " SUBDOMAIN_TEXT "\n"
 		  "spec.resourceClaims[3].name: Required value\n"
-		  "spec.resourceClaims[3]: Invalid value: {'Name':'','ResourceClaimName':null,'ResourceClaimTemplateName':nu"
+		  "spec.resourceClaims[3]: Invalid value: {'Name':'','ResourceClaimName':null,"
+		  "'ResourceClaimTemplateName':nu"
 		  "ll}: must specify one of: `resourceClaimName`, `resourceClaimTemplateName`\n"
 		  "spec.containers[0].resources.claims[0]: Required value\n"
 		  "spec.containers[0].resources.claims[1]: Not found: 'a': must be one of the names in"
@@ -415,7 +441,8 @@ TEST(validate_pod_resources)
 		      "'claims':[{'name':'a'}]}," C(",'resources':{'requests':{'cpu':'2'},'limits':{'memory':'2Mi',"
 		      "'hugepages-2Mi':'4Mi'}}")),
 		  "spec.resources.claims: Forbidden: claims may not be set for Resources at pod-level\n"
-		  "spec.resources.requests[foo]: Invalid value: 'foo': must be a standard resource type or fully qualified\n"
+		  "spec.resources.requests[foo]: Invalid value: 'foo': must be a standard resource type or fully"
+		  " qualified\n"
 		  "spec.resources.requests: Invalid value: '2Mi': must be less than or equal to memory limit of 1Mi\n"
 		  "spec.resources.claims[0]: Not found: 'a': must be one of the names in pod.spec.resourceClaims which is"
 		  " empty\n"
@@ -452,15 +479,21 @@ TEST(validate_pod_security)
 		  "spec.containers[0].securityContext.seccompProfile.type: Required value: type is required when"
 		  " seccompProfile is set\n"
 		  "spec.containers[0].securityContext: Invalid value:"
-		  " {'Capabilities':{'Add':['CAP_SYS_ADMIN'],'Drop':null},'Privileged':true,'SELinuxOptions':null,'WindowsOp"
-		  "tions':null,'RunAsUser':-1,'RunAsGroup':3000000000,'RunAsNonRoot':null,'ReadOnlyRootFilesystem':null,'All"
-		  "owPrivilegeEscalation':false,'ProcMount':'Foo','SeccompProfile':{'Type':'','LocalhostProfile':null},'AppA"
+		  " {'Capabilities':{'Add':['CAP_SYS_ADMIN'],'Drop':null},'Privileged':true,'SELinuxOptions':null,"
+		  "'WindowsOp"
+		  "tions':null,'RunAsUser':-1,'RunAsGroup':3000000000,'RunAsNonRoot':null,"
+		  "'ReadOnlyRootFilesystem':null,'All"
+		  "owPrivilegeEscalation':false,'ProcMount':'Foo','SeccompProfile':{'Type':'',"
+		  "'LocalhostProfile':null},'AppA"
 		  "rmorProfile':{'Type':'Localhost','LocalhostProfile':null}}: cannot set `allowPrivilegeEscalation` to"
 		  " false and `privileged` to true\n"
 		  "spec.containers[0].securityContext: Invalid value:"
-		  " {'Capabilities':{'Add':['CAP_SYS_ADMIN'],'Drop':null},'Privileged':true,'SELinuxOptions':null,'WindowsOp"
-		  "tions':null,'RunAsUser':-1,'RunAsGroup':3000000000,'RunAsNonRoot':null,'ReadOnlyRootFilesystem':null,'All"
-		  "owPrivilegeEscalation':false,'ProcMount':'Foo','SeccompProfile':{'Type':'','LocalhostProfile':null},'AppA"
+		  " {'Capabilities':{'Add':['CAP_SYS_ADMIN'],'Drop':null},'Privileged':true,'SELinuxOptions':null,"
+		  "'WindowsOp"
+		  "tions':null,'RunAsUser':-1,'RunAsGroup':3000000000,'RunAsNonRoot':null,"
+		  "'ReadOnlyRootFilesystem':null,'All"
+		  "owPrivilegeEscalation':false,'ProcMount':'Foo','SeccompProfile':{'Type':'',"
+		  "'LocalhostProfile':null},'AppA"
 		  "rmorProfile':{'Type':'Localhost','LocalhostProfile':null}}: cannot set `allowPrivilegeEscalation` to"
 		  " false and `capabilities.Add` CAP_SYS_ADMIN\n"
 		  "spec.containers[0].securityContext.appArmorProfile.localhostProfile: Required value: must be set when"
@@ -498,12 +531,14 @@ TEST(validate_pod_security)
 		  " 'RuntimeDefault', 'Unconfined'\n"
 		  "spec.securityContext.supplementalGroupsPolicy: Unsupported value: 'x': supported values: 'Merge',"
 		  " 'Strict'\n"
-		  "spec.securityContext.seLinuxChangePolicy: Unsupported value: 'MountOption': supported values: 'Recursive'" },
+		  "spec.securityContext.seLinuxChangePolicy: Unsupported value: 'MountOption': supported values:"
+		  " 'Recursive'" },
 		{ POD("'hostUsers':false,'hostNetwork':true,'hostPID':true,'hostIPC':true," ONE),
 		  "spec.hostNetwork: Forbidden: when `hostUsers` is false\n"
 		  "spec.HostPID: Forbidden: when `hostUsers` is false\n"
 		  "spec.HostIPC: Forbidden: when `hostUsers` is false" },
-		{ POD("'os':{'name':'windows'},'hostPID':true,'securityContext':{'runAsUser':1,'windowsOptions':{'runAsUserName':'a\\\\b\\\\c'}},"
+		{ POD("'os':{'name':'windows'},'hostPID':true,'securityContext':{'runAsUser':1,"
+		      "'windowsOptions':{'runAsUserName':'a\\\\b\\\\c'}},"
 		      "" C(",'securityContext':{'privileged':true}")),
 		  "spec.securityContext.windowsOptions.runAsUserName: Invalid value: 'a\\\\b\\\\c': runAsUserName cannot"
 		  " contain more than one backslash\n"
@@ -526,9 +561,12 @@ TEST(validate_pod_security)
 		  " pod" },
 		{ POD("'os':{'name':'x'}," ONE),
 		  "spec.os: Unsupported value: 'x': supported values: 'linux', 'windows'" },
-		{ POD_WITH(",'annotations':{'seccomp.security.alpha.kubernetes.io/pod':'foo','container.apparmor.security.beta.kubernetes.io/x':'foo',"
-		      "'container.apparmor.security.beta.kubernetes.io/c':'unconfined','controller.kubernetes.io/pod-deletion-cost':'+1',"
-		      "'kubernetes.io/config.mirror':'x'}", C(",'securityContext':{'appArmorProfile':{'type':'RuntimeDefault'}}")),
+		{ POD_WITH(",'annotations':{'seccomp.security.alpha.kubernetes.io/pod':'foo',"
+			   "'container.apparmor.security.beta.kubernetes.io/x':'foo',"
+		      "'container.apparmor.security.beta.kubernetes.io/c':'unconfined',"
+		      "'controller.kubernetes.io/pod-deletion-cost':'+1',"
+		      "'kubernetes.io/config.mirror':'x'}",
+		      C(",'securityContext':{'appArmorProfile':{'type':'RuntimeDefault'}}")),
 		  "metadata.annotations[kubernetes.io/config.mirror]: Invalid value: 'x': must set spec.nodeName if mirror"
 		  " pod annotation is set\n"
 		  "metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: '+1': must be a 32bit"
@@ -572,7 +610,8 @@ TEST(validate_pod_scheduling)
 		  "spec.tolerations[3].operator: Unsupported value: 'Lt': supported values: 'Equal', 'Exists', 'Lt', 'Gt'\n"
 		  "spec.tolerations[4].operator: Invalid value: '-': " VALUE_TEXT },
 		{ POD("'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{'nodeSelectorTerms':[]},"
-		      "'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':0,'preference':{'matchExpressions':[{'key':'a',"
+		      "'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':0,"
+		      "'preference':{'matchExpressions':[{'key':'a',"
 		      "'operator':'In'},{'key':'a','operator':'Exists','values':['x']},{'key':'a','operator':'Gt'},"
 		      "{'key':'','operator':'Foo'}],'matchFields':[{'key':'x','operator':'Gt'},{'key':'metadata.name',"
 		      "'operator':'In','values':['A','b']}]}}]}}," ONE),
@@ -603,7 +642,8 @@ TEST(validate_pod_scheduling)
 		  "alues[0]: Invalid value: 'A': " SUBDOMAIN_TEXT },
 		{ POD("'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'labelSelector':{'matchExpressions':[{'key':'a',"
 		      "'operator':'In'}]},'namespaces':['A'],'matchLabelKeys':['a','b'],'mismatchLabelKeys':['b']}],"
-		      "'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':101,'podAffinityTerm':{'topologyKey':'a',"
+		      "'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':101,"
+		      "'podAffinityTerm':{'topologyKey':'a',"
 		      "'matchLabelKeys':['a']}}]}}," ONE),
 		  "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector.matchExpression"
 		  "s[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'\n"
@@ -659,7 +699,8 @@ TEST(validate_pod_scheduling)
 		  "spec.hostAliases[0].ip: Invalid value: 'x': must be a valid IP address, (e.g. 10.9.8.7 or"
 		  " 2001:db8::ffff)\n"
 		  "spec.hostAliases[0].hostnames[0]: Invalid value: 'A': " SUBDOMAIN_TEXT },
-		{ POD("'hostname':'A','subdomain':'A','hostnameOverride':'A','setHostnameAsFQDN':true,'serviceAccountName':'A',"
+		{ POD("'hostname':'A','subdomain':'A','hostnameOverride':'A','setHostnameAsFQDN':true,"
+		      "'serviceAccountName':'A',"
 		      "'priorityClassName':'A','runtimeClassName':'A','preemptionPolicy':'A','activeDeadlineSeconds':0,"
 		      "'restartPolicy':'A'," ONE),
 		  "spec.restartPolicy: Unsupported value: 'A': supported values: 'Always', 'OnFailure', 'Never'\n"

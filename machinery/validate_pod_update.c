@@ -1,6 +1,6 @@
 /*
- * Updates of pods. Nearly everything is fixed once a pod exists, so the rule is: put back what may change, and see whether anything else
- * did. Ephemeral containers and resources have subresources of their own.
+ * Updates of pods. Nearly everything is fixed once a pod exists, so the rule is: put back what may change, and see
+ * whether anything else did. Ephemeral containers and resources have subresources of their own.
  */
 #include "base/buf.h"
 #include "codec/atoms.h"
@@ -17,7 +17,8 @@ enum { SHOWN_MAX = 16 << 20 };
 
 static const char *fixed_annotation(str key)
 {
-	return str_starts(key, APP_ARMOR_PREFIX) ? "AppArmor annotations" : str_eq(key, MIRROR_KEY) ? "mirror pod annotation" : NULL;
+	return str_starts(key, APP_ARMOR_PREFIX) ? "AppArmor annotations" :
+		str_eq(key, MIRROR_KEY) ? "mirror pod annotation" : NULL;
 }
 
 void check_pod_annotations_update(struct pod_check *c, const struct field_path *at, struct val annotations, struct val old)
@@ -80,8 +81,8 @@ static bool check_deadline_update(struct field_errors *e, const struct field_pat
 
 static str toleration_id(struct arena *a, struct val t)
 {
-	return arena_printf(a, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(val_str(t, key)), STR_ARG(val_str(t, operator)),
-			    STR_ARG(val_str(t, effect)), STR_ARG(val_str(t, value)));
+	return arena_printf(a, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(val_str(t, key)),
+			    STR_ARG(val_str(t, operator)), STR_ARG(val_str(t, effect)), STR_ARG(val_str(t, value)));
 }
 
 static void check_toleration_updates(struct pod_check *c, const struct field_path *at, struct val now, struct val before)
@@ -151,7 +152,8 @@ static void check_narrower_affinity(struct field_errors *e, const struct field_p
 {
 	struct val terms = val_get(now, requiredDuringSchedulingIgnoredDuringExecution, nodeSelectorTerms);
 	struct val old = val_get(before, requiredDuringSchedulingIgnoredDuringExecution, nodeSelectorTerms);
-	const struct field_path *below = FIELD(FIELD(at, "requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms");
+	const struct field_path *below =
+		FIELD(FIELD(at, "requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms");
 
 	if (val_len(old) == 0)
 		return;
@@ -162,7 +164,8 @@ static void check_narrower_affinity(struct field_errors *e, const struct field_p
 	}
 	for (uint32_t i = 0; i < val_len(old); i++)
 		if (!is_narrower_term(val_at(terms, i), val_at(old, i)))
-			field_invalid(e, FIELD_INDEX(below, i), internal_form(e->arena, TYPE(core_v1, NodeSelectorTerm), val_at(terms, i)),
+			field_invalid(e, FIELD_INDEX(below, i),
+				      internal_form(e->arena, TYPE(core_v1, NodeSelectorTerm), val_at(terms, i)),
 				      "only additions are allowed (no mutations or deletions)");
 }
 
@@ -172,7 +175,8 @@ static struct val restore_nodes(struct field_errors *e, const struct field_path 
 	struct val now = val_get(spec, affinity, nodeAffinity), before = val_get(old, affinity, nodeAffinity);
 
 	if (!val_semantic_equal(NULL, val_get(spec, nodeSelector), val_get(old, nodeSelector))) {
-		check_narrower_selector(e, FIELD(at, "nodeSelector"), val_get(spec, nodeSelector), val_get(old, nodeSelector));
+		check_narrower_selector(e, FIELD(at, "nodeSelector"), val_get(spec, nodeSelector),
+					val_get(old, nodeSelector));
 		spec = val_put(e->arena, spec, A_nodeSelector, val_get(old, nodeSelector));
 	}
 	if (val_semantic_equal(TYPE(core_v1, NodeAffinity), now, before))
@@ -198,14 +202,16 @@ static struct val restore_images(struct arena *a, struct val spec, struct val ol
 {
 	static const uint16_t lists[] = { A_containers, A_initContainers };
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-		spec = val_put(a, spec, lists[i], restore_member(a, val_member(spec, lists[i]), val_member(old, lists[i]), A_image));
+		spec = val_put(a, spec, lists[i],
+			       restore_member(a, val_member(spec, lists[i]), val_member(old, lists[i]), A_image));
 	return spec;
 }
 
 /* The deprecated twin of serviceAccountName is no field of its own. */
 static bool spec_equal(struct arena *a, struct val x, struct val y)
 {
-	return val_semantic_equal(TYPE(core_v1, PodSpec), val_without(a, x, serviceAccount), val_without(a, y, serviceAccount));
+	return val_semantic_equal(TYPE(core_v1, PodSpec), val_without(a, x, serviceAccount),
+				  val_without(a, y, serviceAccount));
 }
 
 static str shown(struct arena *a, const struct type *type, struct val v)
@@ -237,9 +243,12 @@ static void check_rest(struct field_errors *e, const struct field_path *at, stru
 	if (val_len(val_get(old, schedulingGates)))
 		spec = restore_nodes(e, at, spec, old);
 	if (!spec_equal(a, spec, old))
-		field_forbidden(e, at, "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+		field_forbidden(e, at,
+				"pod updates may not change fields other than"
+				" `spec.containers[*].image`,`spec.initContainers[*].image`,"
 				"`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-				"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n" STR_FMT,
+				"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously"
+				" negative)\n" STR_FMT,
 				STR_ARG(difference(a, TYPE(core_v1, PodSpec), old, spec)));
 }
 
@@ -264,13 +273,17 @@ void check_pod_update(struct field_errors *e, struct val pod, struct val old)
 	begin(&c, e, pod, old);
 	check_pod_annotations_update(&c, FIELD(FIELD(NULL, "metadata"), "annotations"), val_get(c.meta, annotations),
 				     val_get(old, metadata, annotations));
-	if (!check_container_updates(e, FIELD(spec, "containers"), val_get(c.spec, containers), val_get(before, containers)) ||
-	    !check_container_updates(e, FIELD(spec, "initContainers"), val_get(c.spec, initContainers), val_get(before, initContainers)) ||
+	if (!check_container_updates(e, FIELD(spec, "containers"), val_get(c.spec, containers),
+				     val_get(before, containers)) ||
+	    !check_container_updates(e, FIELD(spec, "initContainers"), val_get(c.spec, initContainers),
+				     val_get(before, initContainers)) ||
 	    !check_deadline_update(e, FIELD(spec, "activeDeadlineSeconds"), val_get(c.spec, activeDeadlineSeconds),
 				   val_get(before, activeDeadlineSeconds)))
 		return;
-	check_toleration_updates(&c, FIELD(spec, "tolerations"), val_get(c.spec, tolerations), val_get(before, tolerations));
-	check_gate_updates(e, FIELD(spec, "schedulingGates"), val_get(c.spec, schedulingGates), val_get(before, schedulingGates));
+	check_toleration_updates(&c, FIELD(spec, "tolerations"), val_get(c.spec, tolerations),
+				 val_get(before, tolerations));
+	check_gate_updates(e, FIELD(spec, "schedulingGates"), val_get(c.spec, schedulingGates),
+			   val_get(before, schedulingGates));
 	check_rest(e, spec, c.spec, before);
 }
 
@@ -296,10 +309,11 @@ static void check_ephemeral_update(struct field_errors *e, struct val pod, struc
 		const struct val *now = map_get(&names, name);
 		const struct type *type = TYPE(core_v1, EphemeralContainer);
 		if (!now)
-			field_forbidden(e, at, "existing ephemeral containers \"" STR_FMT "\" may not be removed\n", STR_ARG(name));
+			field_forbidden(e, at, "existing ephemeral containers \"" STR_FMT "\" may not be removed\n",
+					STR_ARG(name));
 		else if (!val_semantic_equal(type, *now, *before))
-			field_forbidden(e, at, "existing ephemeral containers \"" STR_FMT "\" may not be changed\n" STR_FMT, STR_ARG(name),
-					STR_ARG(difference(e->arena, type, *before, *now)));
+			field_forbidden(e, at, "existing ephemeral containers \"" STR_FMT "\" may not be changed\n" STR_FMT,
+					STR_ARG(name), STR_ARG(difference(e->arena, type, *before, *now)));
 	}
 }
 
@@ -313,7 +327,8 @@ static bool something_removed(struct val now, struct val before)
 	return false;
 }
 
-static bool check_same_containers(struct field_errors *e, const struct field_path *at, struct val now, struct val before, const char *what)
+static bool check_same_containers(struct field_errors *e, const struct field_path *at, struct val now, struct val before,
+				  const char *what)
 {
 	bool same = true;
 
@@ -323,7 +338,8 @@ static bool check_same_containers(struct field_errors *e, const struct field_pat
 	}
 	for (uint32_t i = 0; i < val_len(before); i++)
 		if (!str_eq(val_str(val_at(now, i), name), val_str(val_at(before, i), name))) {
-			field_forbidden(e, FIELD(FIELD_INDEX(at, i), "name"), "%s may not be renamed or reordered on resize", what);
+			field_forbidden(e, FIELD(FIELD_INDEX(at, i), "name"),
+					"%s may not be renamed or reordered on resize", what);
 			same = false;
 		}
 	return same;
@@ -366,12 +382,14 @@ static struct val sorted_resources(struct arena *a, struct val resources)
 {
 	struct val result = resources;
 	struct err ignored;
-	return val_canonical(a, resources, TYPE(core_v1, ResourceRequirements), NULL, &result, &ignored) < 0 ? resources : result;
+	return val_canonical(a, resources, TYPE(core_v1, ResourceRequirements), NULL, &result, &ignored) < 0 ? resources :
+		result;
 }
 
 static bool is_compute_change(struct arena *a, struct val container, struct val old, struct val *ret_restored)
 {
-	struct val resources = sorted_resources(a, restore_resources(a, val_get(container, resources), val_get(old, resources)));
+	struct val resources = sorted_resources(a, restore_resources(a, val_get(container, resources),
+								     val_get(old, resources)));
 	*ret_restored = val_put(a, container, A_resources, val_len(resources) ? resources : VAL_EMPTY);
 	return val_semantic_equal(TYPE(core_v1, Container), *ret_restored, old);
 }
@@ -397,11 +415,13 @@ static struct val check_resized_init(struct field_errors *e, const struct field_
 		bool changed = !val_semantic_equal(TYPE(core_v1, Container), container, val_at(before, i));
 
 		if (!is_compute_change(e->arena, container, val_at(before, i), &restored))
-			field_forbidden(e, item, "only cpu and memory resources for init or sidecar containers are mutable");
+			field_forbidden(e, item,
+					"only cpu and memory resources for init or sidecar containers are mutable");
 		if (changed && !container_is_sidecar(container))
 			VAL_EACH(p, val_get(container, resizePolicy))
 				if (str_eq(val_str(*p, restartPolicy), STR("RestartContainer")))
-					field_forbidden(e, item, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized");
+					field_forbidden(e, item, "non-sidecar init containers with a resize policy of"
+								 " RestartContainer cannot be resized");
 		val_add_item(&b, restored);
 	}
 	return val_len(now) ? val_end_list(&b) : now;
@@ -425,7 +445,8 @@ static struct val check_pod_level(struct field_errors *e, const struct field_pat
 		return spec;
 	}
 	if (something_removed(val_get(now, requests), val_get(before, requests)))
-		field_forbidden(e, FIELD(FIELD(at, "resources"), "requests"), "pod-level resource requests cannot be removed");
+		field_forbidden(e, FIELD(FIELD(at, "resources"), "requests"),
+				"pod-level resource requests cannot be removed");
 	if (something_removed(val_get(now, limits), val_get(before, limits)))
 		field_forbidden(e, FIELD(FIELD(at, "resources"), "limits"), "pod-level resource limits cannot be removed");
 	restored = val_put(a, restore_resources(a, now, before), A_claims, val_get(now, claims));
@@ -447,7 +468,8 @@ static bool node_can_resize(struct val pod)
 static void check_resize(struct field_errors *e, struct val pod, struct val old)
 {
 	CLEANUP(pod_check_done) struct pod_check c;
-	const struct field_path *at = FIELD(NULL, "spec"), *list = FIELD(at, "containers"), *init = FIELD(at, "initContainers");
+	const struct field_path *at = FIELD(NULL, "spec"), *list = FIELD(at, "containers"),
+		*init = FIELD(at, "initContainers");
 	struct val spec, before = val_get(old, spec);
 	size_t errors_before = e->n;
 	bool mirror = val_exists(sorted_find(val_get(old, metadata, annotations), MIRROR_KEY));
@@ -455,21 +477,25 @@ static void check_resize(struct field_errors *e, struct val pod, struct val old)
 	begin(&c, e, pod, old);
 	if (mirror || str_eq(val_str(before, os, name), STR("windows"))) {
 		e->n = errors_before;
-		field_forbidden(e, FIELD_KEY(NULL, STR("")), mirror ? "static pods cannot be resized" : "windows pods cannot be resized");
+		field_forbidden(e, FIELD_KEY(NULL, STR("")),
+				mirror ? "static pods cannot be resized" : "windows pods cannot be resized");
 		return;
 	}
 	str class = val_has(old, status, qosClass) ? val_str(old, status, qosClass) : pod_qos_class(before);
 	if (!str_eq(class, pod_qos_class(c.spec)))
-		field_invalid(e, at, VAL_STR(val_str(pod, status, qosClass)), "Pod QOS Class may not change as a result of resizing");
+		field_invalid(e, at, VAL_STR(val_str(pod, status, qosClass)),
+			      "Pod QOS Class may not change as a result of resizing");
 	if (!node_can_resize(old))
 		field_forbidden(e, at, "Pod running on node without support for resize");
 	spec = check_pod_level(e, at, c.spec, before);
 	bool same = check_same_containers(e, list, val_get(spec, containers), val_get(before, containers), "containers");
-	if (!check_same_containers(e, init, val_get(spec, initContainers), val_get(before, initContainers), "initContainers") || !same)
+	if (!check_same_containers(e, init, val_get(spec, initContainers), val_get(before, initContainers),
+				   "initContainers") || !same)
 		return;
 	check_nothing_removed(e, init, val_get(spec, initContainers), val_get(before, initContainers));
 	check_nothing_removed(e, list, val_get(spec, containers), val_get(before, containers));
-	spec = val_put(e->arena, spec, A_containers, check_resized(e, at, val_get(spec, containers), val_get(before, containers)));
+	spec = val_put(e->arena, spec, A_containers,
+		       check_resized(e, at, val_get(spec, containers), val_get(before, containers)));
 	spec = val_put(e->arena, spec, A_initContainers,
 		       check_resized_init(e, init, val_get(spec, initContainers), val_get(before, initContainers)));
 	if (e->n == errors_before && !spec_equal(e->arena, spec, before))

@@ -13,7 +13,8 @@
 TEST(validate_pod_update)
 {
 	static const struct update_row t[] = {
-		{ POD("'containers':[{'name':'c','image':'j'}],'activeDeadlineSeconds':5,'tolerations':[{'operator':'Exists'}]"),
+		{ POD("'containers':[{'name':'c','image':'j'}],'activeDeadlineSeconds':5,"
+		      "'tolerations':[{'operator':'Exists'}]"),
 		  POD(ONE), "",
 		  "" },
 		{ POD("'containers':[{'name':'c','image':''}]"),
@@ -84,7 +85,8 @@ TEST(validate_pod_update)
 		  POD("'activeDeadlineSeconds':5," ONE), "",
 		  "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value" },
 		{ POD("'tolerations':[{'key':'a','operator':'Exists','effect':'NoExecute','tolerationSeconds':9}]," ONE),
-		  POD("'tolerations':[{'key':'a','operator':'Exists','effect':'NoExecute','tolerationSeconds':5}]," ONE), "",
+		  POD("'tolerations':[{'key':'a','operator':'Exists','effect':'NoExecute','tolerationSeconds':5}]," ONE),
+		  "",
 		  "" },
 		{ POD(ONE),
 		  POD("'tolerations':[{'operator':'Exists'}]," ONE), "",
@@ -106,7 +108,8 @@ TEST(validate_pod_update)
 		  "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]: Invalid"
 		  " value: {'MatchExpressions':[{'Key':'b','Operator':'Exists','Values':null}],'MatchFields':null}: only"
 		  " additions are allowed (no mutations or deletions)" },
-		{ POD("'hostNetwork':true,'hostUsers':false," C(",'resources':{'limits':{'hugepages-2Mi':'3Mi','cpu':'1'}}")),
+		{ POD("'hostNetwork':true,'hostUsers':false," C(",'resources':{'limits':{'hugepages-2Mi':'3Mi',"
+								"'cpu':'1'}}")),
 		  POD("'hostNetwork':true,'hostUsers':false," C(",'resources':{'limits':{'hugepages-2Mi':'3Mi',"
 		      "'cpu':'1'}}")), "",
 		  "" },
@@ -118,7 +121,8 @@ TEST(validate_pod_subresources)
 {
 	static const struct update_row t[] = {
 		{ POD("'ephemeralContainers':[{'name':'e','image':'j'}]," ONE),
-		  POD("'ephemeralContainers':[{'name':'e','image':'i'},{'name':'f','image':'i'}]," ONE), "ephemeralcontainers",
+		  POD("'ephemeralContainers':[{'name':'e','image':'i'},{'name':'f','image':'i'}]," ONE),
+		  "ephemeralcontainers",
 		  "spec.ephemeralContainers: Forbidden: existing ephemeral containers 'e' may not be changed\n"
 		  "@@ -1,6 +1,6 @@\n"
 		  " {\n"

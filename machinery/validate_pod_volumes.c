@@ -1,4 +1,7 @@
-/* Volumes of pods: exactly one source each, and the sources that only pods have. The others are in validate_volume_sources.c. */
+/*
+ * Volumes of pods: exactly one source each, and the sources that only pods have. The others are in
+ * validate_volume_sources.c.
+ */
 #include "codec/atoms.h"
 #include "machinery/validate_pod.h"
 
@@ -32,8 +35,8 @@ static void check_keys_to_paths(struct field_errors *e, const struct field_path 
 static void check_downward_file(struct field_errors *e, const struct field_path *at, struct val file)
 {
 	static const str paths[] = {
-		STR_INIT("metadata.annotations"), STR_INIT("metadata.labels"), STR_INIT("metadata.name"), STR_INIT("metadata.namespace"),
-		STR_INIT("metadata.uid"), { NULL, 0 },
+		STR_INIT("metadata.annotations"), STR_INIT("metadata.labels"), STR_INIT("metadata.name"),
+		STR_INIT("metadata.namespace"), STR_INIT("metadata.uid"), { NULL, 0 },
 	};
 	if (val_str(file, path).n == 0)
 		field_missing(e, FIELD(at, "path"));
@@ -41,7 +44,8 @@ static void check_downward_file(struct field_errors *e, const struct field_path 
 	if (val_has(file, fieldRef)) {
 		check_field_ref(e, FIELD(at, "fieldRef"), val_get(file, fieldRef), paths);
 		if (val_has(file, resourceFieldRef))
-			field_invalid(e, at, VAL_LIT("resource"), "fieldRef and resourceFieldRef can not be specified simultaneously");
+			field_invalid(e, at, VAL_LIT("resource"),
+				      "fieldRef and resourceFieldRef can not be specified simultaneously");
 	} else if (val_has(file, resourceFieldRef)) {
 		check_resource_ref(e, FIELD(at, "resourceFieldRef"), val_get(file, resourceFieldRef), true);
 	} else {
@@ -55,10 +59,11 @@ static void check_downward_file(struct field_errors *e, const struct field_path 
 /* One signature for all sources, so that a table can list them. */
 typedef void pod_source_check(struct pod_check *c, const struct field_path *at, struct val source, struct val volume);
 
-#define PLAIN(name, check)                                                                                                              \
-	static void name(struct pod_check *c, const struct field_path *at, struct val source, struct val volume __attribute__((unused))) \
-	{                                                                                                                               \
-		check(c->e, at, source);                                                                                                 \
+#define PLAIN(name, check)                                                                    \
+	static void name(struct pod_check *c, const struct field_path *at, struct val source, \
+			 struct val volume __attribute__((unused)))                           \
+	{                                                                                     \
+		check(c->e, at, source);                                                      \
 	}
 
 PLAIN(host_path, check_host_path_source)
@@ -82,8 +87,9 @@ PLAIN(storageos, check_storageos_source)
 PLAIN(scaleio, check_scaleio_source)
 #undef PLAIN
 
-#define SOURCE(name) \
-	static void name(struct pod_check *c, const struct field_path *at, struct val source, struct val volume __attribute__((unused)))
+#define SOURCE(name)                                                                          \
+	static void name(struct pod_check *c, const struct field_path *at, struct val source, \
+			 struct val volume __attribute__((unused)))
 
 SOURCE(empty_dir)
 {
@@ -149,7 +155,10 @@ SOURCE(image)
 	check_required_one_of(c->e, FIELD(at, "pullPolicy"), val_str(source, pullPolicy), policies);
 }
 
-/* Fields of ObjectMeta in the order of the Go struct; only labels and annotations may be given in a template for a claim. */
+/*
+ * Fields of ObjectMeta in the order of the Go struct; only labels and annotations may be given in a template for a
+ * claim.
+ */
 static void check_template_meta(struct field_errors *e, const struct field_path *at, struct val meta)
 {
 	const struct type *t = TYPE(meta_v1, ObjectMeta);
@@ -181,7 +190,8 @@ static void ephemeral(struct pod_check *c, const struct field_path *at, struct v
 	str claim_name = arena_printf(c->e->arena, STR_FMT "-" STR_FMT, STR_ARG(pod), STR_ARG(name));
 	if (name_check_dns1123_subdomain(claim_name, &found))
 		for (size_t i = 0; i < found.n; i++)
-			field_invalid(c->e, FIELD(at->parent, "name"), VAL_STR(name), "PVC name \"" STR_FMT "\": " STR_FMT, STR_ARG(claim_name),
+			field_invalid(c->e, FIELD(at->parent, "name"), VAL_STR(name),
+				      "PVC name \"" STR_FMT "\": " STR_FMT, STR_ARG(claim_name),
 				      STR_ARG(found.text[i]));
 }
 
@@ -195,8 +205,8 @@ static void claim_path(struct pod_check *c, const struct field_path *at, struct 
 }
 
 /* A Secret or a ConfigMap. */
-static void check_named_projection(struct pod_check *c, const struct field_path *at, const struct field_path *volume, struct map *taken,
-				   struct val source)
+static void check_named_projection(struct pod_check *c, const struct field_path *at, const struct field_path *volume,
+				   struct map *taken, struct val source)
 {
 	size_t i = 0;
 	if (val_str(source, name).n == 0)
@@ -207,22 +217,26 @@ static void check_named_projection(struct pod_check *c, const struct field_path 
 	}
 }
 
-static void check_token_projection(struct pod_check *c, const struct field_path *at, const struct field_path *volume, struct val source)
+static void check_token_projection(struct pod_check *c, const struct field_path *at, const struct field_path *volume,
+				   struct val source)
 {
 	struct val seconds = val_get(source, expirationSeconds);
 	str path = val_str(source, path);
 
 	if (val_as_int(seconds) < TOKEN_SECONDS_MIN)
-		field_invalid(c->e, FIELD(at, "expirationSeconds"), seconds, "may not specify a duration less than 10 minutes");
+		field_invalid(c->e, FIELD(at, "expirationSeconds"), seconds,
+			      "may not specify a duration less than 10 minutes");
 	if (val_as_int(seconds) > INT64_C(1) << 32)
-		field_invalid(c->e, FIELD(at, "expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds");
+		field_invalid(c->e, FIELD(at, "expirationSeconds"), seconds,
+			      "may not specify a duration larger than 2^32 seconds");
 	if (path.n == 0)
 		field_missing(c->e, FIELD(volume, "path"));
 	else if (!c->foreign_token_path)
 		check_local_path(c->e, FIELD(volume, "path"), path);
 }
 
-static void check_projection(struct pod_check *c, const struct field_path *at, const struct field_path *volume, struct map *taken, struct val p)
+static void check_projection(struct pod_check *c, const struct field_path *at, const struct field_path *volume,
+			     struct map *taken, struct val p)
 {
 	unsigned n = 0;
 	if (val_has(p, secret)) {
@@ -331,7 +345,8 @@ static void gather_made_claims(struct pod_check *c, struct val volumes, struct m
 		return;
 	VAL_EACH(v, volumes)
 		if (val_has(*v, ephemeral))
-			set_add(made, arena_printf(c->e->arena, STR_FMT "-" STR_FMT, STR_ARG(pod), STR_ARG(val_str(*v, name))));
+			set_add(made, arena_printf(c->e->arena, STR_FMT "-" STR_FMT, STR_ARG(pod),
+						   STR_ARG(val_str(*v, name))));
 }
 
 void check_volumes(struct pod_check *c, const struct field_path *at, struct val volumes)

@@ -8,8 +8,8 @@
  *
  * and validate.c gathers the tables. Rules of one kind serve all its versions: types are found by group and kind name.
  *
- * Answers list the errors in the order in which Kubernetes finds them, repeated ones included, so validate.c and the functions share
- * the work as the server's generic part and a kind's strategy do there:
+ * Answers list the errors in the order in which Kubernetes finds them, repeated ones included, so validate.c and the
+ * functions share the work as the server's generic part and a kind's strategy do there:
  *
  *	create:       metadata with the kind's name rule; check; only if all that is fine, metadata with the rule for all names
  *	update:       metadata with the rule for all names; its change; its change once more (strategies repeat it); check_update
@@ -30,7 +30,10 @@
 enum kind_rules_flags {
 	/* The functions check metadata themselves, where and as far as they like; validate.c does the generic part only. */
 	KIND_OWN_META = 1 << 0,
-	/* The declarative rules of the schema (facts->rules) are in force. For all other kinds Kubernetes only compares them with the code. */
+	/*
+	 * The declarative rules of the schema (facts->rules) are in force. For all other kinds Kubernetes only compares
+	 * them with the code.
+	 */
 	KIND_DECLARATIVE = 1 << 1,
 	/* metadata.generation counts the changes of everything but metadata and status. */
 	KIND_GENERATION = 1 << 2,
@@ -52,26 +55,37 @@ struct kind_rules {
 	void (*check_update)(struct field_errors *e, struct val object, struct val old);
 	/* All rules for a write to a subresource such as "status"; NULL: none. */
 	void (*check_subresource)(struct field_errors *e, str subresource, struct val object, struct val old);
-	/* What the server fills in for a new object and for an update, see prepare_create and prepare_update; NULL: nothing. */
+	/*
+	 * What the server fills in for a new object and for an update, see prepare_create and prepare_update; NULL:
+	 * nothing.
+	 */
 	struct val (*prepare)(struct arena *a, struct val object);
 	struct val (*prepare_update)(struct arena *a, str subresource, struct val object, struct val old);
 };
 
 /* Each ends with a row of zeros. */
-extern const struct kind_rules rules_core[], rules_pod[], rules_workloads[], rules_networking[], rules_storage[], rules_access[],
-	rules_extensions[];
+extern const struct kind_rules rules_core[], rules_pod[], rules_workloads[], rules_networking[], rules_storage[],
+	rules_access[], rules_extensions[];
 
-/* The object without fields of features that are off, unless old (VAL_NONE for a new object) uses them: disabled_fields.c. */
+/*
+ * The object without fields of features that are off, unless old (VAL_NONE for a new object) uses them:
+ * disabled_fields.c.
+ */
 struct val drop_disabled_fields(struct arena *a, const struct type *type, struct val object, struct val old);
-/* The declarative rules of the schema for a kind with KIND_DECLARATIVE: validate_declarative.c. old is VAL_NONE for a new object. */
+/*
+ * The declarative rules of the schema for a kind with KIND_DECLARATIVE: validate_declarative.c. old is VAL_NONE for a
+ * new object.
+ */
 void check_declared(struct field_errors *e, const struct type *type, struct val object, struct val old);
 
 /* ---- metadata: validate_meta.c ---- */
 
-void check_object_meta(struct field_errors *e, const struct field_path *at, struct val meta, bool namespaced, name_rule *rule);
+void check_object_meta(struct field_errors *e, const struct field_path *at, struct val meta, bool namespaced,
+		       name_rule *rule);
 void check_object_meta_update(struct field_errors *e, const struct field_path *at, struct val meta, struct val old);
 /* What the server checks for all kinds, without the rules for finalizers that built-in kinds add. */
-void check_generic_meta(struct field_errors *e, const struct field_path *at, struct val meta, bool namespaced, name_rule *rule);
+void check_generic_meta(struct field_errors *e, const struct field_path *at, struct val meta, bool namespaced,
+			name_rule *rule);
 void check_generic_meta_update(struct field_errors *e, const struct field_path *at, struct val meta, struct val old);
 void check_labels(struct field_errors *e, const struct field_path *at, struct val labels);
 void check_annotations(struct field_errors *e, const struct field_path *at, struct val annotations);
@@ -94,7 +108,8 @@ void check_name(struct field_errors *e, const struct field_path *at, str value, 
 /* A label key: "[prefix/]name". */
 void check_label_key(struct field_errors *e, const struct field_path *at, str key);
 /* The field must be what it was: "field is immutable". type as for val_semantic_equal. */
-void check_immutable(struct field_errors *e, const struct field_path *at, const struct type *type, struct val now, struct val before);
+void check_immutable(struct field_errors *e, const struct field_path *at, const struct type *type, struct val now,
+		     struct val before);
 void check_non_negative(struct field_errors *e, const struct field_path *at, struct val number);
 /* value is one of allowed (ended by { NULL, 0 }), or "Unsupported value". */
 void check_one_of(struct field_errors *e, const struct field_path *at, str value, const str *allowed);
@@ -107,15 +122,16 @@ str ascii_lower(struct arena *a, str s);
 static inline bool set_add(struct map *set, str text) { return !map_put(set, text, set); }
 static inline bool set_has(const struct map *set, str text) { return map_get(set, text) != NULL; }
 /*
- * Equality as Kubernetes means it for objects: empty lists and maps equal absent ones, quantities compare by value. type is that of the
- * object, or of the objects in the list or map; NULL: of scalars.
+ * Equality as Kubernetes means it for objects: empty lists and maps equal absent ones, quantities compare by value.
+ * type is that of the object, or of the objects in the list or map; NULL: of scalars.
  */
 bool val_semantic_equal(const struct type *type, struct val a, struct val b);
 /* The same for the values of a field, whose schema tells what an absent one is equal to. */
 bool field_semantic_equal(const struct field *f, struct val a, struct val b);
 /*
- * Kubernetes shows objects in errors as Go's JSON of its internal types: {"Type":"Foo","RollingUpdate":null}. This makes a free tree that
- * encodes to that text from an object of the type (or a list of them), to be given as the value of an error: internal_form.c.
+ * Kubernetes shows objects in errors as Go's JSON of its internal types: {"Type":"Foo","RollingUpdate":null}. This
+ * makes a free tree that encodes to that text from an object of the type (or a list of them), to be given as the value
+ * of an error: internal_form.c.
  */
 struct val internal_form(struct arena *a, const struct type *type, struct val v);
 /* The same as clients see it, with the fields that are written even when they are empty: what declarative rules show. */
@@ -142,7 +158,10 @@ struct val edit_items(struct arena *a, struct val list, struct val (*fn)(struct 
 
 /* ---- pods: validate_pod.c, defaults_pod.c ---- */
 
-/* PodTemplateSpec, for all kinds that have one. old: the template before an update, VAL_NONE for a new object; what it already had stays allowed. */
+/*
+ * PodTemplateSpec, for all kinds that have one. old: the template before an update, VAL_NONE for a new object; what it
+ * already had stays allowed.
+ */
 void check_pod_template(struct field_errors *e, const struct field_path *at, struct val template, struct val old);
 /* Only the annotations of a template that mean something for pods. */
 void check_template_annotations(struct field_errors *e, const struct field_path *at, struct val template, struct val old);
@@ -170,8 +189,8 @@ void check_resource_name(struct field_errors *e, const struct field_path *at, st
 void check_container_resource_name(struct field_errors *e, const struct field_path *at, str resource);
 
 /*
- * Claims: validate_claim.c. PersistentVolumeClaimSpec, as claims, ephemeral volumes and StatefulSets have it; old is the spec before an
- * update, else VAL_NONE: what it already had stays allowed.
+ * Claims: validate_claim.c. PersistentVolumeClaimSpec, as claims, ephemeral volumes and StatefulSets have it; old is
+ * the spec before an update, else VAL_NONE: what it already had stays allowed.
  */
 void check_claim_spec(struct field_errors *e, const struct field_path *at, struct val spec, struct val old);
 /* Known modes only, and ReadWriteOncePod alone. */
@@ -179,14 +198,14 @@ void check_access_modes(struct field_errors *e, const struct field_path *at, str
 void check_volume_mode(struct field_errors *e, const struct field_path *at, struct val mode);
 
 /*
- * Volume sources that pods and PersistentVolumes share: validate_volume_sources.c. Where the two forms differ only in a namespace beside
- * the name of a secret, one function serves both.
+ * Volume sources that pods and PersistentVolumes share: validate_volume_sources.c. Where the two forms differ only in a
+ * namespace beside the name of a secret, one function serves both.
  */
 typedef void source_check(struct field_errors *e, const struct field_path *at, struct val source);
 source_check check_host_path_source, check_gce_disk_source, check_aws_disk_source, check_nfs_source, check_flocker_source,
-	check_quobyte_source, check_fc_source, check_vsphere_source, check_photon_source, check_azure_disk_source, check_portworx_source,
-	check_rbd_source, check_cephfs_source, check_scaleio_source, check_flex_source, check_glusterfs_source, check_azure_file_source,
-	check_cinder_source, check_storageos_source;
+	check_quobyte_source, check_fc_source, check_vsphere_source, check_photon_source, check_azure_disk_source,
+	check_portworx_source, check_rbd_source, check_cephfs_source, check_scaleio_source, check_flex_source,
+	check_glusterfs_source, check_azure_file_source, check_cinder_source, check_storageos_source;
 /* volume: the name of the PersistentVolume; NULL in pods. */
 void check_iscsi_source(struct field_errors *e, const struct field_path *at, struct val source, const str *volume);
 void check_csi_driver_name(struct field_errors *e, const struct field_path *at, str driver);

@@ -49,7 +49,8 @@ bool huge_page_divides(str resource, struct val quantity)
 	struct quantity page;
 	struct err ignored;
 
-	if (quantity_parse(str_skip(resource, sizeof("hugepages-") - 1), &page, &ignored) < 0 || page.nanos <= 0 || quantity_milli(page) % 1000)
+	if (quantity_parse(str_skip(resource, sizeof("hugepages-") - 1), &page, &ignored) < 0 || page.nanos <= 0 ||
+	    quantity_milli(page) % 1000)
 		return false;
 	return quantity_value(quantity_of(quantity)) % quantity_value(page) == 0;
 }
@@ -57,8 +58,8 @@ bool huge_page_divides(str resource, struct val quantity)
 static void check_huge_pages(struct pod_check *c, const struct field_path *at, str resource, struct val quantity)
 {
 	if (!c->indivisible_huge_pages && !huge_page_divides(resource, quantity))
-		field_invalid(c->e, at, quantity, STR_FMT " is not positive integer multiple of " STR_FMT, STR_ARG(val_as_str(quantity)),
-			      STR_ARG(resource));
+		field_invalid(c->e, at, quantity, STR_FMT " is not positive integer multiple of " STR_FMT,
+			      STR_ARG(val_as_str(quantity)), STR_ARG(resource));
 }
 
 /* ---- claims ---- */
@@ -85,7 +86,8 @@ static str claim_names(struct pod_check *c)
 }
 
 /* A claim is used as a whole or by its requests, not both, and each of them once. */
-static void check_claim(struct pod_check *c, const struct field_path *at, struct val claim, struct map *used, struct map *parts)
+static void check_claim(struct pod_check *c, const struct field_path *at, struct val claim, struct map *used,
+			struct map *parts)
 {
 	str name = val_str(claim, name), request = val_str(claim, request), key = name;
 	uintptr_t n_parts = (uintptr_t)map_get(parts, name);
@@ -123,7 +125,8 @@ static void check_claims(struct pod_check *c, const struct field_path *at, struc
 		check_claim(c, item, *claim, &used, &parts);
 		if (!set_has(&c->claims, name))
 			field_error_add(c->e, FIELD_ERROR_NOT_FOUND, item, VAL_STR(name),
-					"must be one of the names in pod.spec.resourceClaims" STR_FMT, STR_ARG(claim_names(c)));
+					"must be one of the names in pod.spec.resourceClaims" STR_FMT,
+					STR_ARG(claim_names(c)));
 	}
 }
 
@@ -138,7 +141,8 @@ struct seen {
 
 typedef void resource_name_check(struct field_errors *e, const struct field_path *at, str resource);
 
-static void check_list(struct pod_check *c, const struct field_path *at, struct val list, resource_name_check *check, struct seen *seen)
+static void check_list(struct pod_check *c, const struct field_path *at, struct val list, resource_name_check *check,
+		       struct seen *seen)
 {
 	VAL_EACH_MEMBER(m, list) {
 		str name = atom_str(m->key);
@@ -153,7 +157,8 @@ static void check_list(struct pod_check *c, const struct field_path *at, struct 
 	}
 }
 
-static void check_request_and_limit(struct pod_check *c, const struct field_path *at, str name, struct val request, struct val limit)
+static void check_request_and_limit(struct pod_check *c, const struct field_path *at, str name, struct val request,
+				    struct val limit)
 {
 	int order = quantity_cmp(quantity_of(request), quantity_of(limit));
 
@@ -161,16 +166,18 @@ static void check_request_and_limit(struct pod_check *c, const struct field_path
 		if (!resource_can_overcommit(name))
 			field_required(c->e, FIELD(at, "limits"), "Limit must be set for non overcommitable resources");
 	} else if (order && !resource_can_overcommit(name)) {
-		field_invalid(c->e, FIELD(at, "requests"), request, "must be equal to " STR_FMT " limit of " STR_FMT, STR_ARG(name),
-			      STR_ARG(val_as_str(limit)));
+		field_invalid(c->e, FIELD(at, "requests"), request, "must be equal to " STR_FMT " limit of " STR_FMT,
+			      STR_ARG(name), STR_ARG(val_as_str(limit)));
 	} else if (order > 0) {
-		field_invalid(c->e, FIELD(at, "requests"), request, "must be less than or equal to " STR_FMT " limit of " STR_FMT,
+		field_invalid(c->e, FIELD(at, "requests"), request,
+			      "must be less than or equal to " STR_FMT " limit of " STR_FMT,
 			      STR_ARG(name), STR_ARG(val_as_str(limit)));
 	}
 }
 
 /* Requests are checked together with their limits, so that errors come in Kubernetes' order. */
-static void check_requests(struct pod_check *c, const struct field_path *at, struct val resources, resource_name_check *check, struct seen *seen)
+static void check_requests(struct pod_check *c, const struct field_path *at, struct val resources,
+			   resource_name_check *check, struct seen *seen)
 {
 	struct val limits = val_get(resources, limits);
 	VAL_EACH_MEMBER(m, val_get(resources, requests)) {
@@ -187,7 +194,8 @@ static void check_requests(struct pod_check *c, const struct field_path *at, str
 	}
 }
 
-static void check_requirements(struct pod_check *c, const struct field_path *at, struct val resources, resource_name_check *check)
+static void check_requirements(struct pod_check *c, const struct field_path *at, struct val resources,
+			       resource_name_check *check)
 {
 	struct seen seen = { 0 };
 
@@ -213,14 +221,16 @@ static void check_sums(struct pod_check *c, const struct field_path *at, struct 
 		struct val of_pod = sorted_find(val_get(resources, requests), atom_str(m->key));
 		if (val_exists(of_pod) && quantity_cmp(quantity_of(m->val), quantity_of(of_pod)) > 0)
 			field_invalid(c->e, FIELD_KEY(FIELD(at, "requests"), atom_str(m->key)), of_pod,
-				      "must be greater than or equal to aggregate container requests of " STR_FMT, STR_ARG(val_as_str(m->val)));
+				      "must be greater than or equal to aggregate container requests of " STR_FMT,
+				      STR_ARG(val_as_str(m->val)));
 	}
 	VAL_EACH_MEMBER(m, pod_container_resources(a, c->spec, A_limits)) {
 		struct val of_pod = sorted_find(val_get(resources, limits), atom_str(m->key));
 		if (resource_is_huge_page(atom_str(m->key)) && val_exists(of_pod) &&
 		    quantity_cmp(quantity_of(m->val), quantity_of(of_pod)) > 0)
 			field_invalid(c->e, FIELD_KEY(FIELD(at, "limits"), atom_str(m->key)), of_pod,
-				      "must be greater than or equal to aggregate container limits of " STR_FMT, STR_ARG(val_as_str(m->val)));
+				      "must be greater than or equal to aggregate container limits of " STR_FMT,
+				      STR_ARG(val_as_str(m->val)));
 	}
 }
 
@@ -233,7 +243,8 @@ static void check_container_limits(struct pod_check *c, const struct field_path 
 			struct val of_pod = sorted_find(val_get(resources, limits), atom_str(m->key));
 			if (val_exists(of_pod) && quantity_cmp(quantity_of(m->val), quantity_of(of_pod)) > 0)
 				field_invalid(c->e, FIELD(FIELD_KEY(item, atom_str(m->key)), "limits"), m->val,
-					      "must be less than or equal to pod limits of " STR_FMT, STR_ARG(val_as_str(of_pod)));
+					      "must be less than or equal to pod limits of " STR_FMT,
+					      STR_ARG(val_as_str(of_pod)));
 		}
 	}
 }

@@ -9,7 +9,8 @@ enum { NAMESERVERS_MAX = 3, SEARCHES_MAX = 32, SEARCH_CHARS_MAX = 2048, HOSTNAME
 
 void check_taint_effect(struct field_errors *e, const struct field_path *at, str effect, bool allow_empty)
 {
-	static const str effects[] = { STR_INIT("NoSchedule"), STR_INIT("PreferNoSchedule"), STR_INIT("NoExecute"), { NULL, 0 } };
+	static const str effects[] = { STR_INIT("NoSchedule"), STR_INIT("PreferNoSchedule"), STR_INIT("NoExecute"),
+				       { NULL, 0 } };
 
 	if (!allow_empty && effect.n == 0)
 		field_missing(e, at);
@@ -29,7 +30,8 @@ static void check_numeric(struct field_errors *e, const struct field_path *at, s
 			      name_check_decimal_integer(value, NULL) ? "invalid syntax" : "value out of range");
 }
 
-static void check_toleration_operator(struct field_errors *e, const struct field_path *at, struct val toleration, bool numeric)
+static void check_toleration_operator(struct field_errors *e, const struct field_path *at, struct val toleration,
+				      bool numeric)
 {
 	static const str known[] = { STR_INIT("Equal"), STR_INIT("Exists"), { NULL, 0 } };
 	static const str all[] = { STR_INIT("Equal"), STR_INIT("Exists"), STR_INIT("Lt"), STR_INIT("Gt"), { NULL, 0 } };
@@ -63,9 +65,11 @@ static void check_all_tolerations(struct field_errors *e, const struct field_pat
 			check_label_key(e, FIELD(item, "key"), key);
 		else if (!str_eq(operator, STR("Exists")))
 			field_invalid(e, FIELD(item, "operator"), VAL_STR(operator),
-				      "operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
+				      "operator must be Exists when `key` is empty, which means \"match all values and"
+				      " all keys\"");
 		if (val_has(*t, tolerationSeconds) && !str_eq(effect, STR("NoExecute")))
-			field_invalid(e, FIELD(item, "effect"), VAL_STR(effect), "effect must be 'NoExecute' when `tolerationSeconds` is set");
+			field_invalid(e, FIELD(item, "effect"), VAL_STR(effect),
+				      "effect must be 'NoExecute' when `tolerationSeconds` is set");
 		check_toleration_operator(e, item, *t, numeric);
 		if (effect.n)
 			check_taint_effect(e, FIELD(item, "effect"), effect, true);
@@ -101,13 +105,15 @@ static void check_searches(struct field_errors *e, const struct field_path *at, 
 	if (val_len(searches) > SEARCHES_MAX)
 		field_invalid(e, at, searches, "must not have more than 32 search paths");
 	if (chars > SEARCH_CHARS_MAX + 1)
-		field_invalid(e, at, searches, "must not have more than 2048 characters (including spaces) in the search list");
+		field_invalid(e, at, searches,
+			      "must not have more than 2048 characters (including spaces) in the search list");
 	VAL_EACH(s, searches) {
 		const struct field_path *item = FIELD_INDEX(at, i++);
 		str search = val_as_str(*s);
 		if (str_eq(search, STR(".")))
 			continue;
-		check_name(e, item, str_ends(search, STR(".")) ? str_head(search, search.n - 1) : search, name_check_dns1123_subdomain_underscore);
+		check_name(e, item, str_ends(search, STR(".")) ? str_head(search, search.n - 1) : search,
+			   name_check_dns1123_subdomain_underscore);
 	}
 }
 
@@ -122,7 +128,8 @@ static void check_dns_config(struct pod_check *c, const struct field_path *at)
 		return;
 	}
 	if (none && val_len(servers) == 0) {
-		field_required(c->e, FIELD(at, "nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None");
+		field_required(c->e, FIELD(at, "nameservers"),
+			       "must provide at least one DNS nameserver when `dnsPolicy` is None");
 		return;
 	}
 	if (val_len(servers) > NAMESERVERS_MAX)
@@ -146,7 +153,8 @@ static void check_host_aliases(struct field_errors *e, const struct field_path *
 		check_ip(e, FIELD(item, "ip"), val_str(*alias, ip));
 		j = 0;
 		VAL_EACH(name, val_get(*alias, hostnames))
-			check_name(e, FIELD_INDEX(FIELD(item, "hostnames"), j++), val_as_str(*name), name_check_dns1123_subdomain);
+			check_name(e, FIELD_INDEX(FIELD(item, "hostnames"), j++), val_as_str(*name),
+				   name_check_dns1123_subdomain);
 	}
 }
 
@@ -233,7 +241,8 @@ void check_scheduling(struct pod_check *c, const struct field_path *at)
 	check_if_given(c, at, A_serviceAccountName, name_check_dns1123_subdomain);
 	check_if_given(c, at, A_nodeName, name_check_dns1123_subdomain);
 	if (val_exists(deadline) && (val_as_int(deadline) < 1 || val_as_int(deadline) > INT32_MAX))
-		field_invalid(c->e, FIELD(at, "activeDeadlineSeconds"), deadline, "must be between 1 and 2147483647, inclusive");
+		field_invalid(c->e, FIELD(at, "activeDeadlineSeconds"), deadline,
+			      "must be between 1 and 2147483647, inclusive");
 	check_if_given(c, at, A_hostname, name_check_dns1123_label);
 	check_if_given(c, at, A_subdomain, name_check_dns1123_label);
 	check_pod_tolerations(c, FIELD(at, "tolerations"), val_get(c->spec, tolerations));

@@ -46,7 +46,8 @@ static void check_policies(struct field_errors *e, const struct field_path *at, 
 	if (management.n == 0)
 		field_missing(e, FIELD(at, "podManagementPolicy"));
 	else if (!str_eq(management, STR("OrderedReady")) && !str_eq(management, STR("Parallel")))
-		field_invalid(e, FIELD(at, "podManagementPolicy"), VAL_STR(management), "must be 'OrderedReady' or 'Parallel'");
+		field_invalid(e, FIELD(at, "podManagementPolicy"), VAL_STR(management),
+			      "must be 'OrderedReady' or 'Parallel'");
 	check_update_strategy(e, FIELD(at, "updateStrategy"), val_get(spec, updateStrategy));
 	if (val_exists(policy)) {
 		check_one_of(e, FIELD(claims, "whenDeleted"), val_str(policy, whenDeleted), retention);
@@ -83,7 +84,8 @@ static struct val effective_template(struct arena *a, struct val spec)
 	return template;
 }
 
-static void check_set_template(struct field_errors *e, const struct field_path *at, struct val spec, struct val old, bool skip)
+static void check_set_template(struct field_errors *e, const struct field_path *at, struct val spec, struct val old,
+			       bool skip)
 {
 	struct val template = effective_template(e->arena, spec);
 	const struct field_path *below = FIELD(at, "template");
@@ -97,14 +99,16 @@ static void check_set_template(struct field_errors *e, const struct field_path *
 	check_template_annotations(e, FIELD(below, "annotations"), template, val_get(old, template));
 }
 
-static void check_set_spec(struct field_errors *e, const struct field_path *at, struct val spec, struct val old, struct lenience lenience)
+static void check_set_spec(struct field_errors *e, const struct field_path *at, struct val spec, struct val old,
+			   struct lenience lenience)
 {
 	size_t i = 0;
 
 	check_policies(e, at, spec);
 	if (!lenience.is_update)
 		VAL_EACH(claim, val_get(spec, volumeClaimTemplates))
-			check_claim_spec(e, FIELD(FIELD_INDEX(FIELD(at, "volumeClaimTemplates"), i++), "spec"), val_get(*claim, spec), VAL_EMPTY);
+			check_claim_spec(e, FIELD(FIELD_INDEX(FIELD(at, "volumeClaimTemplates"), i++), "spec"),
+					 val_get(*claim, spec), VAL_EMPTY);
 	check_non_negative(e, FIELD(at, "replicas"), val_get(spec, replicas));
 	check_non_negative(e, FIELD(at, "minReadySeconds"), val_get(spec, minReadySeconds));
 	check_non_negative(e, FIELD(at, "ordinals.start"), val_get(spec, ordinals, start));
@@ -138,17 +142,22 @@ void check_stateful_set_update(struct field_errors *e, struct val sts, struct va
 	for (size_t i = 0; i < ARRAY_LEN(mutable); i++)
 		spec = val_put(e->arena, spec, mutable[i], val_member(before, mutable[i]));
 	if (!val_semantic_equal(TYPE(apps_v1, StatefulSetSpec), spec, before))
-		field_forbidden(e, at, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy',"
-				" 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
+		field_forbidden(e, at,
+				"updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
+				" 'updateStrategy',"
+				" 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds'"
+				" are forbidden");
 }
 
 void check_stateful_set_status(struct field_errors *e, str subresource, struct val sts, struct val old)
 {
 	static const uint16_t counters[] = {
-		A_replicas, A_readyReplicas, A_currentReplicas, A_updatedReplicas, A_availableReplicas, A_observedGeneration, A_collisionCount,
+		A_replicas, A_readyReplicas, A_currentReplicas, A_updatedReplicas, A_availableReplicas,
+		A_observedGeneration, A_collisionCount,
 	};
 	const struct field_path *at = FIELD(NULL, "status");
-	struct val status = val_get(sts, status), count = val_get(status, collisionCount), before = val_get(old, status, collisionCount);
+	struct val status = val_get(sts, status), count = val_get(status, collisionCount),
+		before = val_get(old, status, collisionCount);
 
 	if (!str_eq(subresource, STR("status")))
 		return;
@@ -157,7 +166,8 @@ void check_stateful_set_status(struct field_errors *e, str subresource, struct v
 	for (size_t i = 1; i < 5; i++) {
 		struct val v = val_member(status, counters[i]);
 		if (val_as_int(v) > val_int(status, replicas))
-			field_invalid(e, FIELD_STR(at, atom_str(counters[i])), val_of_int(val_as_int(v)), "cannot be greater than status.replicas");
+			field_invalid(e, FIELD_STR(at, atom_str(counters[i])), val_of_int(val_as_int(v)),
+				      "cannot be greater than status.replicas");
 	}
 	if (val_int(status, availableReplicas) > val_int(status, readyReplicas))
 		field_invalid(e, FIELD(at, "availableReplicas"), val_of_int(val_int(status, availableReplicas)),

@@ -243,12 +243,17 @@ static void check_csi_node(struct field_errors *e, struct val node)
 
 static void check_csi_node_update(struct field_errors *e, struct val node, struct val old)
 {
+	CLEANUP(map_done) struct map drivers = MAP_INIT;
+
 	check_csi_node(e, node);
-	VAL_EACH(before, val_get(old, spec, drivers))
-		VAL_EACH(now, val_get(node, spec, drivers))
-			if (str_eq(val_str(*before, name), val_str(*now, name)))
-				check_immutable(e, FIELD(FIELD(NULL, "spec"), "drivers"), TYPE(storage_v1, CSINodeDriver),
-						val_without(e->arena, *now, allocatable), val_without(e->arena, *before, allocatable));
+	VAL_EACH(driver, val_get(node, spec, drivers))
+		map_put(&drivers, val_str(*driver, name), (void *)driver);
+	VAL_EACH(before, val_get(old, spec, drivers)) {
+		const struct val *now = map_get(&drivers, val_str(*before, name));
+		if (now)
+			check_immutable(e, FIELD(FIELD(NULL, "spec"), "drivers"), TYPE(storage_v1, CSINodeDriver),
+					val_without(e->arena, *now, allocatable), val_without(e->arena, *before, allocatable));
+	}
 }
 
 /* ---- CSIDriver ---- */

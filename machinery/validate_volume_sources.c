@@ -1,8 +1,12 @@
-/* Volume sources that pods and PersistentVolumes share. Most of them name drivers that left Kubernetes long ago; their rules stayed. */
+/*
+ * Volume sources that pods and PersistentVolumes share. Most of them name drivers that left Kubernetes long ago; their
+ * rules stayed.
+ */
 #include "codec/atoms.h"
 #include "machinery/validate_priv.h"
 
-enum { CSI_DRIVER_MAX = 63, ISCSI_NAME_MAX = 64, QUOBYTE_TENANT_MAX = 64, LUN_MAX = 255, PARTITION_MAX = 255, IQN_START_MAX = 256 };
+enum { CSI_DRIVER_MAX = 63, ISCSI_NAME_MAX = 64, QUOBYTE_TENANT_MAX = 64, LUN_MAX = 255, PARTITION_MAX = 255,
+       IQN_START_MAX = 256 };
 
 /* A member that must be given, below its own name. */
 static void require(struct field_errors *e, const struct field_path *at, struct val source, atom name)
@@ -20,8 +24,8 @@ static void require_secret_name(struct field_errors *e, const struct field_path 
 void check_host_path_source(struct field_errors *e, const struct field_path *at, struct val source)
 {
 	static const str types[] = {
-		STR_INIT(""), STR_INIT("BlockDevice"), STR_INIT("CharDevice"), STR_INIT("Directory"), STR_INIT("DirectoryOrCreate"),
-		STR_INIT("File"), STR_INIT("FileOrCreate"), STR_INIT("Socket"), { NULL, 0 },
+		STR_INIT(""), STR_INIT("BlockDevice"), STR_INIT("CharDevice"), STR_INIT("Directory"),
+		STR_INIT("DirectoryOrCreate"), STR_INIT("File"), STR_INIT("FileOrCreate"), STR_INIT("Socket"), { NULL, 0 },
 	};
 	require(e, at, source, A_path);
 	if (!val_has(source, path))
@@ -35,7 +39,8 @@ static void check_partition(struct field_errors *e, const struct field_path *at,
 {
 	int64_t partition = val_int(source, partition);
 	if (partition < 0 || partition > PARTITION_MAX)
-		field_invalid(e, FIELD(at, "partition"), val_get(source, partition), "must be between 1 and 255, inclusive");
+		field_invalid(e, FIELD(at, "partition"), val_get(source, partition),
+			      "must be between 1 and 255, inclusive");
 }
 
 void check_gce_disk_source(struct field_errors *e, const struct field_path *at, struct val source)
@@ -72,7 +77,8 @@ void check_flocker_source(struct field_errors *e, const struct field_path *at, s
 	if (name.n == 0 && !uuid)
 		field_required(e, at, "one of datasetName and datasetUUID is required");
 	if (name.n && uuid)
-		field_invalid(e, at, VAL_LIT("resource"), "datasetName and datasetUUID can not be specified simultaneously");
+		field_invalid(e, at, VAL_LIT("resource"),
+			      "datasetName and datasetUUID can not be specified simultaneously");
 	if (str_chr(name, '/') >= 0)
 		field_invalid(e, FIELD(at, "datasetName"), VAL_STR(name), "must not contain '/'");
 }
@@ -136,10 +142,25 @@ void check_fc_source(struct field_errors *e, const struct field_path *at, struct
 		check_lun(e, at, lun);
 }
 
-void check_vsphere_source(struct field_errors *e, const struct field_path *at, struct val source) { require(e, at, source, A_volumePath); }
-void check_photon_source(struct field_errors *e, const struct field_path *at, struct val source) { require(e, at, source, A_pdID); }
-void check_portworx_source(struct field_errors *e, const struct field_path *at, struct val source) { require(e, at, source, A_volumeID); }
-void check_cephfs_source(struct field_errors *e, const struct field_path *at, struct val source) { require(e, at, source, A_monitors); }
+void check_vsphere_source(struct field_errors *e, const struct field_path *at, struct val source)
+{
+	require(e, at, source, A_volumePath);
+}
+
+void check_photon_source(struct field_errors *e, const struct field_path *at, struct val source)
+{
+	require(e, at, source, A_pdID);
+}
+
+void check_portworx_source(struct field_errors *e, const struct field_path *at, struct val source)
+{
+	require(e, at, source, A_volumeID);
+}
+
+void check_cephfs_source(struct field_errors *e, const struct field_path *at, struct val source)
+{
+	require(e, at, source, A_monitors);
+}
 
 void check_azure_file_source(struct field_errors *e, const struct field_path *at, struct val source)
 {
@@ -152,9 +173,12 @@ void check_azure_disk_source(struct field_errors *e, const struct field_path *at
 	static const str modes[] = { STR_INIT("None"), STR_INIT("ReadOnly"), STR_INIT("ReadWrite"), { NULL, 0 } };
 	static const str kinds[] = { STR_INIT("Dedicated"), STR_INIT("Managed"), STR_INIT("Shared"), { NULL, 0 } };
 	static const str managed_uri[] = {
-		STR_INIT("/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"), { NULL, 0 },
+		STR_INIT("/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"),
+		{ NULL, 0 },
 	};
-	static const str blob_uri[] = { STR_INIT("https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"), { NULL, 0 } };
+	static const str blob_uri[] = {
+		STR_INIT("https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"), { NULL, 0 },
+	};
 	str uri = val_str(source, diskURI), kind = val_str(source, kind);
 	bool managed = str_eq(kind, STR("Managed"));
 
@@ -205,9 +229,11 @@ void check_flex_source(struct field_errors *e, const struct field_path *at, stru
 		str key = atom_str(m->key), domain, rest;
 		str_cut(key, '/', &domain, &rest);
 		domain = ascii_lower(e->arena, domain);
-		if (str_ends(domain, STR(".kubernetes.io")) || str_ends(domain, STR(".k8s.io")) || str_eq(domain, STR("kubernetes.io")) ||
+		if (str_ends(domain, STR(".kubernetes.io")) || str_ends(domain, STR(".k8s.io")) ||
+		    str_eq(domain, STR("kubernetes.io")) ||
 		    str_eq(domain, STR("k8s.io")))
-			field_invalid(e, FIELD_KEY(FIELD(at, "options"), key), VAL_STR(key), "kubernetes.io and k8s.io namespaces are reserved");
+			field_invalid(e, FIELD_KEY(FIELD(at, "options"), key), VAL_STR(key),
+				      "kubernetes.io and k8s.io namespaces are reserved");
 	}
 }
 
@@ -227,7 +253,8 @@ static bool digits_at(str s, size_t from, size_t n)
 static bool is_iqn(str s)
 {
 	str naming, unique;
-	if (!str_starts(s, STR("iqn.")) || !digits_at(s, 4, 4) || !digits_at(s, 9, 2) || s.n < 12 || s.p[8] != '-' || s.p[11] != '.')
+	if (!str_starts(s, STR("iqn.")) || !digits_at(s, 4, 4) || !digits_at(s, 9, 2) || s.n < 12 || s.p[8] != '-' ||
+	    s.p[11] != '.')
 		return false;
 	str_cut(str_skip(s, 12), ':', &naming, &unique);
 	if (naming.n == 0 || unique.n == 0)
@@ -266,7 +293,8 @@ static void check_iscsi_name(struct field_errors *e, const struct field_path *at
 {
 	bool known = str_starts(name, STR("iqn")) || str_starts(name, STR("eui")) || str_starts(name, STR("naa"));
 	if (!known || !is_iscsi_name(name))
-		field_invalid(e, at, VAL_STR(name), "must be valid format%s", !known && of_pod ? " starting with iqn, eui, or naa" : "");
+		field_invalid(e, at, VAL_STR(name), "must be valid format%s",
+			      !known && of_pod ? " starting with iqn, eui, or naa" : "");
 }
 
 void check_iscsi_source(struct field_errors *e, const struct field_path *at, struct val source, const str *volume)
@@ -276,7 +304,8 @@ void check_iscsi_source(struct field_errors *e, const struct field_path *at, str
 	require(e, at, source, A_targetPortal);
 	if (volume && val_has(source, initiatorName) && volume->n + 1 + portal.n > ISCSI_NAME_MAX)
 		field_invalid(e, FIELD(at, "targetportal"), VAL_STR(portal),
-			      "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.");
+			      "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if"
+			      " iscsi.initiatorName is specified.");
 	require(e, at, source, A_iqn);
 	if (val_has(source, iqn))
 		check_iscsi_name(e, FIELD(at, "iqn"), val_str(source, iqn), !volume);

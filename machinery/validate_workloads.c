@@ -1,6 +1,6 @@
 /*
- * ReplicationController, ReplicaSet, Deployment, DaemonSet, ControllerRevision, PodTemplate, PodDisruptionBudget; and the table of all
- * workloads. StatefulSets and jobs have files of their own.
+ * ReplicationController, ReplicaSet, Deployment, DaemonSet, ControllerRevision, PodTemplate, PodDisruptionBudget; and
+ * the table of all workloads. StatefulSets and jobs have files of their own.
  */
 #include "codec/atoms.h"
 #include "machinery/selector.h"
@@ -30,14 +30,17 @@ void check_workload_selector(struct field_errors *e, const struct field_path *at
 	}
 	check_label_selector(e, at, selector, false);
 	if (val_len(val_get(selector, matchLabels)) == 0 && val_len(val_get(selector, matchExpressions)) == 0)
-		field_invalid(e, at, internal_form(e->arena, TYPE(meta_v1, LabelSelector), selector), "empty selector is invalid for %s", kind);
+		field_invalid(e, at, internal_form(e->arena, TYPE(meta_v1, LabelSelector), selector),
+			      "empty selector is invalid for %s", kind);
 }
 
-static void check_labels_match(struct field_errors *e, const struct field_path *at, const struct selector *selector, struct val template)
+static void check_labels_match(struct field_errors *e, const struct field_path *at, const struct selector *selector,
+			       struct val template)
 {
 	struct val labels = val_get(template, metadata, labels);
 	if (!selector_is_everything(selector) && !selector_matches(selector, labels))
-		field_invalid(e, FIELD(FIELD(at, "metadata"), "labels"), labels, "`selector` does not match template `labels`");
+		field_invalid(e, FIELD(FIELD(at, "metadata"), "labels"), labels,
+			      "`selector` does not match template `labels`");
 }
 
 bool check_selects(struct field_errors *e, const struct field_path *at, struct val spec, const char *bad_selector)
@@ -51,7 +54,8 @@ bool check_selects(struct field_errors *e, const struct field_path *at, struct v
 		return true;
 	}
 	if (bad_selector)
-		field_invalid(e, FIELD(at, "selector"), internal_form(e->arena, TYPE(meta_v1, LabelSelector), selector), "%s", bad_selector);
+		field_invalid(e, FIELD(at, "selector"), internal_form(e->arena, TYPE(meta_v1, LabelSelector), selector),
+			      "%s", bad_selector);
 	return false;
 }
 
@@ -63,38 +67,47 @@ void check_runs_forever(struct field_errors *e, const struct field_path *at, str
 	if (!str_eq(policy, STR("Always")))
 		field_not_supported(e, FIELD(spec, "restartPolicy"), VAL_STR(policy), only_always);
 	if (val_has(template, spec, activeDeadlineSeconds))
-		field_forbidden(e, FIELD(spec, "activeDeadlineSeconds"), "activeDeadlineSeconds in %s is not Supported", kind);
+		field_forbidden(e, FIELD(spec, "activeDeadlineSeconds"), "activeDeadlineSeconds in %s is not Supported",
+				kind);
 }
 
 /* No counter of a status is negative. */
-static void check_counters(struct field_errors *e, const struct field_path *at, struct val status, const uint16_t *names, size_t n)
+static void check_counters(struct field_errors *e, const struct field_path *at, struct val status, const uint16_t *names,
+			   size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		check_non_negative(e, FIELD_STR(at, atom_str(names[i])), val_member(status, names[i]));
 }
 
-static void check_below_replicas(struct field_errors *e, const struct field_path *at, struct val status, const uint16_t *names, size_t n)
+static void check_below_replicas(struct field_errors *e, const struct field_path *at, struct val status,
+				 const uint16_t *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct val v = val_member(status, names[i]);
 		if (val_as_int(v) > val_int(status, replicas))
-			field_invalid(e, FIELD_STR(at, atom_str(names[i])), val_of_int(val_as_int(v)), "cannot be greater than status.replicas");
+			field_invalid(e, FIELD_STR(at, atom_str(names[i])), val_of_int(val_as_int(v)),
+				      "cannot be greater than status.replicas");
 	}
 	if (val_int(status, availableReplicas) > val_int(status, readyReplicas))
-		field_invalid(e, FIELD(at, "availableReplicas"), val_of_int(val_int(status, availableReplicas)), "cannot be greater than readyReplicas");
+		field_invalid(e, FIELD(at, "availableReplicas"), val_of_int(val_int(status, availableReplicas)),
+			      "cannot be greater than readyReplicas");
 }
 
 static void check_collisions(struct field_errors *e, struct val status, struct val old)
 {
 	struct val now = val_get(status, collisionCount), before = val_get(old, collisionCount);
 	if (val_exists(before) && (!val_exists(now) || val_as_int(now) < val_as_int(before)))
-		field_invalid(e, FIELD(FIELD(NULL, "status"), "collisionCount"), val_of_int(val_as_int(now)), "cannot be decremented");
+		field_invalid(e, FIELD(FIELD(NULL, "status"), "collisionCount"), val_of_int(val_as_int(now)),
+			      "cannot be decremented");
 }
 
 /* ---- ReplicationController ---- */
 
 /* Its name is checked with the words of declarative rules, and generateName is not. */
-static size_t name_rule_long(str name, bool prefix, struct name_errors *ret) { return prefix ? 0 : name_check_long_name(name, ret); }
+static size_t name_rule_long(str name, bool prefix, struct name_errors *ret)
+{
+	return prefix ? 0 : name_check_long_name(name, ret);
+}
 
 static void check_rc_spec(struct field_errors *e, struct val spec, struct val old)
 {
@@ -118,11 +131,16 @@ static void check_rc_spec(struct field_errors *e, struct val spec, struct val ol
 }
 
 static void check_rc(struct field_errors *e, struct val rc) { check_rc_spec(e, val_get(rc, spec), VAL_EMPTY); }
-static void check_rc_update(struct field_errors *e, struct val rc, struct val old) { check_rc_spec(e, val_get(rc, spec), val_get(old, spec)); }
+
+static void check_rc_update(struct field_errors *e, struct val rc, struct val old)
+{
+	check_rc_spec(e, val_get(rc, spec), val_get(old, spec));
+}
 
 static void check_rc_status(struct field_errors *e, str subresource, struct val rc, struct val old)
 {
-	static const uint16_t counters[] = { A_replicas, A_fullyLabeledReplicas, A_readyReplicas, A_availableReplicas, A_observedGeneration };
+	static const uint16_t counters[] =
+		{ A_replicas, A_fullyLabeledReplicas, A_readyReplicas, A_availableReplicas, A_observedGeneration };
 	const struct field_path *at = FIELD(NULL, "status");
 	(void)old;
 
@@ -156,8 +174,8 @@ static void check_rs_spec(struct field_errors *e, struct val spec, struct val ol
 
 static void check_same_selector(struct field_errors *e, struct val object, struct val old)
 {
-	check_immutable(e, FIELD(FIELD(NULL, "spec"), "selector"), TYPE(meta_v1, LabelSelector), val_get(object, spec, selector),
-			val_get(old, spec, selector));
+	check_immutable(e, FIELD(FIELD(NULL, "spec"), "selector"), TYPE(meta_v1, LabelSelector),
+			val_get(object, spec, selector), val_get(old, spec, selector));
 }
 
 static void check_rs(struct field_errors *e, struct val rs) { check_rs_spec(e, val_get(rs, spec), VAL_EMPTY); }
@@ -171,7 +189,8 @@ static void check_rs_update(struct field_errors *e, struct val rs, struct val ol
 static void check_rs_status(struct field_errors *e, str subresource, struct val rs, struct val old)
 {
 	static const uint16_t counters[] = {
-		A_replicas, A_fullyLabeledReplicas, A_readyReplicas, A_availableReplicas, A_observedGeneration, A_terminatingReplicas,
+		A_replicas, A_fullyLabeledReplicas, A_readyReplicas, A_availableReplicas, A_observedGeneration,
+		A_terminatingReplicas,
 	};
 	const struct field_path *at = FIELD(NULL, "status");
 	(void)old;
@@ -202,7 +221,8 @@ static void check_deployment_strategy(struct field_errors *e, const struct field
 
 	if (str_eq(type, STR("Recreate"))) {
 		if (val_has(strategy, rollingUpdate))
-			field_forbidden(e, FIELD(at, "rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'");
+			field_forbidden(e, FIELD(at, "rollingUpdate"),
+					"may not be specified when strategy `type` is 'Recreate'");
 	} else if (str_eq(type, STR("RollingUpdate"))) {
 		check_rolling_deployment(e, FIELD(at, "rollingUpdate"), val_get(strategy, rollingUpdate));
 	} else {
@@ -240,8 +260,8 @@ static void check_deployment_update(struct field_errors *e, struct val deploymen
 static void check_deployment_status(struct field_errors *e, str subresource, struct val deployment, struct val old)
 {
 	static const uint16_t counters[] = {
-		A_observedGeneration, A_replicas, A_updatedReplicas, A_readyReplicas, A_availableReplicas, A_unavailableReplicas,
-		A_terminatingReplicas, A_collisionCount,
+		A_observedGeneration, A_replicas, A_updatedReplicas, A_readyReplicas, A_availableReplicas,
+		A_unavailableReplicas, A_terminatingReplicas, A_collisionCount,
 	};
 	const struct field_path *at = FIELD(NULL, "status");
 
@@ -276,7 +296,8 @@ static void check_daemon_set_strategy(struct field_errors *e, const struct field
 	if (str_eq(type, STR("RollingUpdate")))
 		check_rolling_daemon_set(e, FIELD(at, "rollingUpdate"), val_get(strategy, rollingUpdate));
 	else if (!str_eq(type, STR("OnDelete")))
-		field_not_supported(e, at, internal_form(e->arena, TYPE(apps_v1, DaemonSetUpdateStrategy), strategy), types);
+		field_not_supported(e, at, internal_form(e->arena, TYPE(apps_v1, DaemonSetUpdateStrategy), strategy),
+				    types);
 }
 
 /* Values of selectors that were not label values before may stay so. */
@@ -296,7 +317,8 @@ static void check_daemon_set_spec(struct field_errors *e, struct val spec, struc
 
 	check_label_selector(e, FIELD(at, "selector"), selector, has_bad_values(val_get(old, selector)));
 	check_selects(e, at, spec, NULL);
-	if (val_exists(selector) && val_len(val_get(selector, matchLabels)) == 0 && val_len(val_get(selector, matchExpressions)) == 0)
+	if (val_exists(selector) && val_len(val_get(selector, matchLabels)) == 0 &&
+	    val_len(val_get(selector, matchExpressions)) == 0)
 		field_invalid(e, FIELD(at, "selector"), internal_form(e->arena, TYPE(meta_v1, LabelSelector), selector),
 			      "empty selector is invalid for daemonset");
 	check_pod_template(e, template_at, val_get(spec, template), val_get(old, template));
@@ -306,7 +328,10 @@ static void check_daemon_set_spec(struct field_errors *e, struct val spec, struc
 	check_non_negative(e, FIELD(at, "revisionHistoryLimit"), val_get(spec, revisionHistoryLimit));
 }
 
-static void check_daemon_set(struct field_errors *e, struct val ds) { check_daemon_set_spec(e, val_get(ds, spec), VAL_EMPTY); }
+static void check_daemon_set(struct field_errors *e, struct val ds)
+{
+	check_daemon_set_spec(e, val_get(ds, spec), VAL_EMPTY);
+}
 
 static void check_daemon_set_update(struct field_errors *e, struct val ds, struct val old)
 {
@@ -317,8 +342,8 @@ static void check_daemon_set_update(struct field_errors *e, struct val ds, struc
 static void check_daemon_set_status(struct field_errors *e, str subresource, struct val ds, struct val old)
 {
 	static const uint16_t counters[] = {
-		A_currentNumberScheduled, A_numberMisscheduled, A_desiredNumberScheduled, A_numberReady, A_observedGeneration,
-		A_updatedNumberScheduled, A_numberAvailable, A_numberUnavailable, A_collisionCount,
+		A_currentNumberScheduled, A_numberMisscheduled, A_desiredNumberScheduled, A_numberReady,
+		A_observedGeneration, A_updatedNumberScheduled, A_numberAvailable, A_numberUnavailable, A_collisionCount,
 	};
 	if (!str_eq(subresource, STR("status")))
 		return;
@@ -375,7 +400,8 @@ static void check_budget_spec(struct field_errors *e, struct val spec, bool allo
 	}
 	check_label_selector(e, FIELD(at, "selector"), val_get(spec, selector), allow_bad_values);
 	if (val_has(spec, unhealthyPodEvictionPolicy))
-		check_one_of(e, FIELD(at, "unhealthyPodEvictionPolicy"), val_str(spec, unhealthyPodEvictionPolicy), policies);
+		check_one_of(e, FIELD(at, "unhealthyPodEvictionPolicy"), val_str(spec, unhealthyPodEvictionPolicy),
+			     policies);
 }
 
 static void check_budget(struct field_errors *e, struct val pdb) { check_budget_spec(e, val_get(pdb, spec), false); }
@@ -404,25 +430,30 @@ static void check_budget_status(struct field_errors *e, str subresource, struct 
 /* ---- the table ---- */
 
 const struct kind_rules rules_workloads[] = {
-	{ TYPE(core_v1, ReplicationController), name_rule_long, KIND_GENERATION, .defaults = default_replication_controller, .check = check_rc,
-	  .check_update = check_rc_update, .check_subresource = check_rc_status },
-	{ TYPE(core_v1, PodTemplate), name_rule_subdomain, KIND_GENERATION, .defaults = default_pod_template_kind, .check = check_template,
-	  .check_update = check_template_update },
-	{ TYPE(apps_v1, ReplicaSet), name_rule_subdomain, KIND_GENERATION, .defaults = default_replica_set, .check = check_rs,
-	  .check_update = check_rs_update, .check_subresource = check_rs_status },
-	{ TYPE(apps_v1, Deployment), name_rule_subdomain, KIND_GENERATION, .defaults = default_deployment, .check = check_deployment,
-	  .check_update = check_deployment_update, .check_subresource = check_deployment_status, .prepare_update = prepare_deployment_update },
-	{ TYPE(apps_v1, DaemonSet), name_rule_subdomain, KIND_GENERATION, .defaults = default_daemon_set, .check = check_daemon_set,
-	  .check_update = check_daemon_set_update, .check_subresource = check_daemon_set_status, .prepare = prepare_daemon_set,
+	{ TYPE(core_v1, ReplicationController), name_rule_long, KIND_GENERATION,
+	  .defaults = default_replication_controller, .check = check_rc, .check_update = check_rc_update,
+	  .check_subresource = check_rc_status },
+	{ TYPE(core_v1, PodTemplate), name_rule_subdomain, KIND_GENERATION, .defaults = default_pod_template_kind,
+	  .check = check_template, .check_update = check_template_update },
+	{ TYPE(apps_v1, ReplicaSet), name_rule_subdomain, KIND_GENERATION, .defaults = default_replica_set,
+	  .check = check_rs, .check_update = check_rs_update, .check_subresource = check_rs_status },
+	{ TYPE(apps_v1, Deployment), name_rule_subdomain, KIND_GENERATION, .defaults = default_deployment,
+	  .check = check_deployment, .check_update = check_deployment_update,
+	  .check_subresource = check_deployment_status, .prepare_update = prepare_deployment_update },
+	{ TYPE(apps_v1, DaemonSet), name_rule_subdomain, KIND_GENERATION, .defaults = default_daemon_set,
+	  .check = check_daemon_set, .check_update = check_daemon_set_update,
+	  .check_subresource = check_daemon_set_status, .prepare = prepare_daemon_set,
 	  .prepare_update = prepare_daemon_set_update },
-	{ TYPE(apps_v1, StatefulSet), name_rule_label, KIND_GENERATION, .defaults = default_stateful_set, .check = check_stateful_set,
-	  .check_update = check_stateful_set_update, .check_subresource = check_stateful_set_status },
-	{ TYPE(apps_v1, ControllerRevision), name_rule_subdomain, .check = check_revision, .check_update = check_revision_update },
-	{ TYPE(batch_v1, Job), NULL, KIND_OWN_META | KIND_GENERATION, .defaults = default_job, .check = check_job, .check_update = check_job_update,
-	  .check_subresource = check_job_status, .prepare = prepare_job },
-	{ TYPE(batch_v1, CronJob), name_rule_subdomain, KIND_GENERATION, .defaults = default_cron_job, .check = check_cron_job,
-	  .check_update = check_cron_job_update },
-	{ TYPE(policy_v1, PodDisruptionBudget), NULL, KIND_OWN_META | KIND_GENERATION, .check = check_budget, .check_update = check_budget_update,
-	  .check_subresource = check_budget_status },
+	{ TYPE(apps_v1, StatefulSet), name_rule_label, KIND_GENERATION, .defaults = default_stateful_set,
+	  .check = check_stateful_set, .check_update = check_stateful_set_update,
+	  .check_subresource = check_stateful_set_status },
+	{ TYPE(apps_v1, ControllerRevision), name_rule_subdomain, .check = check_revision,
+	  .check_update = check_revision_update },
+	{ TYPE(batch_v1, Job), NULL, KIND_OWN_META | KIND_GENERATION, .defaults = default_job, .check = check_job,
+	  .check_update = check_job_update, .check_subresource = check_job_status, .prepare = prepare_job },
+	{ TYPE(batch_v1, CronJob), name_rule_subdomain, KIND_GENERATION, .defaults = default_cron_job,
+	  .check = check_cron_job, .check_update = check_cron_job_update },
+	{ TYPE(policy_v1, PodDisruptionBudget), NULL, KIND_OWN_META | KIND_GENERATION, .check = check_budget,
+	  .check_update = check_budget_update, .check_subresource = check_budget_status },
 	{ 0 },
 };

@@ -35,8 +35,8 @@ int64_t count_indexes(struct arena *a, str text, int64_t completions, str *ret_w
 bool job_condition(struct val job, str type, str status);
 
 /*
- * validate_workloads.c: the selector of a workload must match its template. False when it cannot be used at all, which is reported with the
- * words of bad_selector (NULL: not here).
+ * validate_workloads.c: the selector of a workload must match its template. False when it cannot be used at all, which
+ * is reported with the words of bad_selector (NULL: not here).
  */
 bool check_selects(struct field_errors *e, const struct field_path *at, struct val spec, const char *bad_selector);
 /* A selector that must be given and not be empty. */

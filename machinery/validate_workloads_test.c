@@ -40,14 +40,16 @@ TEST(validate_workloads)
 		{ RS("'replicas':-1,'selector':{'matchExpressions':[{'key':'a','operator':'Foo'}]}," TEMPLATE),
 		  "spec.replicas: Invalid value: -1: must be greater than or equal to 0\n"
 		  "spec.selector.matchExpressions[0].operator: Invalid value: 'Foo': not a valid selector operator\n"
-		  "spec.selector: Invalid value: {'matchExpressions':[{'key':'a','operator':'Foo'}]}: invalid label selector" },
+		  "spec.selector: Invalid value: {'matchExpressions':[{'key':'a','operator':'Foo'}]}: invalid label"
+		  " selector" },
 		{ DEPLOYMENT(SELECTOR "," TEMPLATE),
 		  "" },
 		{ DEPLOYMENT("'selector':{}," "'template':{'metadata':{'labels':{'x':'y'}},'spec':{'restartPolicy':'Never',"
 		      "'activeDeadlineSeconds':1,'containers':[{'name':'c','image':'i'}]}}"),
 		  "spec.selector: Invalid value: {}: empty selector is invalid for deployment\n"
 		  "spec.template.spec.restartPolicy: Unsupported value: 'Never': supported values: 'Always'\n"
-		  "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is not Supported" },
+		  "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is not"
+		  " Supported" },
 		{ DEPLOYMENT(SELECTOR ",'strategy':{'type':'Foo'},'minReadySeconds':600,'revisionHistoryLimit':-1," TEMPLATE),
 		  "spec.strategy: Unsupported value: {'Type':'Foo','RollingUpdate':null}: supported values: 'Recreate',"
 		  " 'RollingUpdate'\n"
@@ -67,7 +69,8 @@ TEST(validate_workloads)
 		      "'activeDeadlineSeconds':1,'containers':[{'name':'c','image':'i'}]}}"),
 		  "spec.selector: Invalid value: {}: empty selector is invalid for daemonset\n"
 		  "spec.template.spec.restartPolicy: Unsupported value: 'Never': supported values: 'Always'\n"
-		  "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in DaemonSet is not Supported" },
+		  "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in DaemonSet is not"
+		  " Supported" },
 		{ DS(SELECTOR ",'updateStrategy':{'type':'Foo'}," TEMPLATE),
 		  "spec.updateStrategy: Unsupported value: {'Type':'Foo','RollingUpdate':null}: supported values:"
 		  " 'RollingUpdate', 'OnDelete'" },
@@ -85,7 +88,8 @@ TEST(validate_workloads)
 		  "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in StatefulSet is not"
 		  " Supported" },
 		{ STS(SELECTOR ",'replicas':-1,'ordinals':{'start':-1},'serviceName':'A','podManagementPolicy':'x',"
-		      "'updateStrategy':{'type':'OnDelete','rollingUpdate':{'partition':1}},'persistentVolumeClaimRetentionPolicy':{'whenScaled':'x'},"
+		      "'updateStrategy':{'type':'OnDelete','rollingUpdate':{'partition':1}},"
+		      "'persistentVolumeClaimRetentionPolicy':{'whenScaled':'x'},"
 		      "'volumeClaimTemplates':[{'metadata':{'name':'v'}}]," TEMPLATE),
 		  "spec.podManagementPolicy: Invalid value: 'x': must be 'OrderedReady' or 'Parallel'\n"
 		  "spec.updateStrategy.rollingUpdate: Invalid value: {'Partition':1,'MaxUnavailable':null}: only allowed"
@@ -107,7 +111,8 @@ TEST(validate_workloads)
 		  "revision: Invalid value: -1: must be greater than or equal to 0\n"
 		  "data: Required value: data must be a valid JSON object" },
 		{ BUDGET("'minAvailable':1,'maxUnavailable':1"),
-		  "spec: Invalid value: {'MinAvailable':1,'Selector':null,'MaxUnavailable':1,'UnhealthyPodEvictionPolicy':nu"
+		  "spec: Invalid value: {'MinAvailable':1,'Selector':null,'MaxUnavailable':1,"
+		  "'UnhealthyPodEvictionPolicy':nu"
 		  "ll}: minAvailable and maxUnavailable cannot be both set" },
 		{ BUDGET("'minAvailable':'101%','unhealthyPodEvictionPolicy':'x','selector':{'matchLabels':{'-':'b'}}"),
 		  "spec.minAvailable: Invalid value: '101%': must not be greater than 100%\n"
@@ -152,7 +157,8 @@ TEST(validate_workload_updates)
 		  "status.availableReplicas: Invalid value: 3: cannot be greater than status.replicas\n"
 		  "status.availableReplicas: Invalid value: 3: cannot be greater than readyReplicas\n"
 		  "status.collisionCount: Invalid value: 0: cannot be decremented" },
-		{ WITH_STATUS("StatefulSet", SELECTOR "," TEMPLATE, "'replicas':1,'currentReplicas':2,'availableReplicas':1"),
+		{ WITH_STATUS("StatefulSet", SELECTOR "," TEMPLATE,
+			      "'replicas':1,'currentReplicas':2,'availableReplicas':1"),
 		  WITH_STATUS("StatefulSet", SELECTOR "," TEMPLATE, "'collisionCount':1,'replicas':0"), "status",
 		  "status.currentReplicas: Invalid value: 2: cannot be greater than status.replicas\n"
 		  "status.availableReplicas: Invalid value: 1: cannot be greater than status.readyReplicas\n"
