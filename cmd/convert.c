@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/encoding.h"
 #include "cmd/cmd.h"
 #include "codec/atoms.h"
 #include "codec/codec.h"
@@ -101,19 +102,28 @@ static void warn_strict(const struct strict_errors *strict)
 		fprintf(stderr, "warning: " STR_FMT "\n", STR_ARG(strict->text[i]));
 }
 
+/* What the API server knows about a new object from elsewhere: the namespace from the URL, and an identity that it gives. */
+static int place(struct arena *a, const struct type *type, struct val v, struct val *ret, struct err *err)
+{
+	char uid[UUID_TEXT + 1];
+
+	if (type_is_namespaced(type) && !val_str(v, metadata, namespace).n)
+		v = val_with(a, v, VAL_LIT("default"), metadata, namespace);
+	uuid_v4(uid);
+	v = val_with(a, v, VAL_STR(arena_str(a, str_of(uid))), metadata, uid);
+	return prepare_create(a, type, v, ret, err);
+}
+
 /* Defaults and checks as the API server does on create; errors go to standard error and the object is not written. */
 static int validate(struct convert *c, struct arena *a, const struct type *type, struct val *v, struct err *err)
 {
 	struct field_errors errors;
+	struct val placed;
+	int r;
 
 	field_errors_init(&errors, a);
-	int r = default_object(a, type, *v, v, err);
-	if (r < 0)
+	if ((r = default_object(a, type, *v, v, err)) < 0 || (r = place(a, type, *v, &placed, err)) < 0)
 		return r;
-	/* The API server knows the namespace from the URL. */
-	struct val placed = *v;
-	if (type_is_namespaced(type) && !val_str(*v, metadata, namespace).n)
-		placed = val_with(a, *v, VAL_LIT("default"), metadata, namespace);
 	validate_create(type, placed, &errors);
 	if (errors.n == 0)
 		return 0;

@@ -133,7 +133,10 @@ struct gadget_node {
 
 static struct apply_type gadget_type(const struct gadget_node *node);
 
-static void gadget_shape(struct apply_type t, struct apply_shape *ret) { *ret = ((const struct gadget_node *)t.node)->shape; }
+static void gadget_shape(struct apply_type t, struct apply_shape *ret)
+{
+	*ret = ((const struct gadget_node *)t.node)->shape;
+}
 
 static const struct gadget_node *gadget_field(struct apply_type t, atom name)
 {
@@ -152,7 +155,10 @@ static int gadget_member(struct apply_type t, atom name, struct apply_type *ret)
 	return f ? 2 : 0;
 }
 
-static struct apply_type gadget_item(struct apply_type t) { return gadget_type(((const struct gadget_node *)t.node)->fields); }
+static struct apply_type gadget_item(struct apply_type t)
+{
+	return gadget_type(((const struct gadget_node *)t.node)->fields);
+}
 
 static str gadget_default(struct apply_type t, atom name)
 {
@@ -162,7 +168,10 @@ static str gadget_default(struct apply_type t, atom name)
 
 static const struct apply_schema gadget_schema = { gadget_shape, gadget_member, gadget_item, gadget_default };
 
-static struct apply_type gadget_type(const struct gadget_node *node) { return (struct apply_type){ &gadget_schema, node, 0 }; }
+static struct apply_type gadget_type(const struct gadget_node *node)
+{
+	return (struct apply_type){ &gadget_schema, node, 0 };
+}
 
 TEST(apply_stories_of_a_schema)
 {
@@ -171,8 +180,10 @@ TEST(apply_stories_of_a_schema)
 #define MAP { .map = true }
 	static const atom port_keys[] = { A_port, A_protocol, 0 };
 	static const struct gadget_node string = { .shape = STRING };
-	static const struct gadget_node port_fields[] = { { "port", NUMBER, NULL, NULL }, { "protocol", STRING, "\"TCP\"", NULL },
-							  { "name", STRING, NULL, NULL }, { .name = NULL } };
+	static const struct gadget_node port_fields[] = {
+		{ "port", NUMBER, NULL, NULL }, { "protocol", STRING, "\"TCP\"", NULL }, { "name", STRING, NULL, NULL },
+		{ .name = NULL },
+	};
 	static const struct gadget_node port = { .shape = MAP, .fields = port_fields };
 	static const struct gadget_node spec[] = {
 		{ "size", NUMBER, NULL, NULL },
@@ -182,9 +193,13 @@ TEST(apply_stories_of_a_schema)
 		{ "rgb", { .map = true, .map_atomic = true }, NULL, port_fields },
 		{ .name = NULL },
 	};
-	static const struct gadget_node metadata[] = { { "name", STRING, NULL, NULL }, { "uid", STRING, NULL, NULL }, { .name = NULL } };
-	static const struct gadget_node root_fields[] = { { "apiVersion", STRING, NULL, NULL }, { "kind", STRING, NULL, NULL },
-							  { "metadata", MAP, NULL, metadata }, { "spec", MAP, NULL, spec }, { .name = NULL } };
+	static const struct gadget_node metadata[] = {
+		{ "name", STRING, NULL, NULL }, { "uid", STRING, NULL, NULL }, { .name = NULL },
+	};
+	static const struct gadget_node root_fields[] = {
+		{ "apiVersion", STRING, NULL, NULL }, { "kind", STRING, NULL, NULL }, { "metadata", MAP, NULL, metadata },
+		{ "spec", MAP, NULL, spec }, { .name = NULL },
+	};
 	static const struct gadget_node root = { .shape = MAP, .fields = root_fields };
 	static const struct story_row t[] = {
 		{ "apply m1", "{'spec':{'size':7,'ports':[{'port':1}],'tags':['x'],'rgb':{'port':1}}}",
@@ -192,7 +207,8 @@ TEST(apply_stories_of_a_schema)
 		  "m1 Apply @0 {'f:spec':{'f:ports':{'k:{\\'port\\':1,\\'protocol\\':\\'TCP\\'}':{'.':{},'f:port':{}}},"
 		  "'f:rgb':{},'f:size':{},'f:tags':{'v:\\'x\\'':{}}}}" },
 		{ "apply m2", "{'spec':{'ports':[{'port':2},{'port':1,'protocol':'TCP','name':'n'}],'tags':['y']}}",
-		  "{'spec':{'ports':[{'port':2},{'name':'n','port':1,'protocol':'TCP'}],'rgb':{'port':1},'size':7,'tags':['x','y']}}",
+		  "{'spec':{'ports':[{'port':2},{'name':'n','port':1,'protocol':'TCP'}],'rgb':{'port':1},'size':7,"
+		  "'tags':['x','y']}}",
 		  "m1 Apply @0 {'f:spec':{'f:ports':{'k:{\\'port\\':1,\\'protocol\\':\\'TCP\\'}':{'.':{},'f:port':{}}},"
 		  "'f:rgb':{},'f:size':{},'f:tags':{'v:\\'x\\'':{}}}} | m2 Apply @1 {'f:spec':{'f:ports':{"
 		  "'k:{\\'port\\':1,\\'protocol\\':\\'TCP\\'}':{'.':{},'f:name':{},'f:port':{},'f:protocol':{}},"
@@ -200,7 +216,8 @@ TEST(apply_stories_of_a_schema)
 		{ "apply m2", "{'spec':{'rgb':{'port':2},'steps':['a']}}",
 		  "! Apply failed with 1 conflict: conflict with 'm1': .spec.rgb", ".spec.rgb: conflict with 'm1'" },
 		{ "apply m1", "{'spec':{'bogus':1}}",
-		  "! failed to create typed patch object (/n; example.com/v1, Kind=Gadget): .spec.bogus: field not declared in schema",
+		  "! failed to create typed patch object (/n; example.com/v1, Kind=Gadget): .spec.bogus: "
+		  "field not declared in schema",
 		  "" },
 		{ "apply m1", "{}",
 		  "{'spec':{'ports':[{'port':2},{'name':'n','port':1,'protocol':'TCP'}],'tags':['y']}}",
