@@ -197,8 +197,8 @@ TEST(apply_stories_of_a_schema)
 		{ "name", STRING, NULL, NULL }, { "uid", STRING, NULL, NULL }, { .name = NULL },
 	};
 	static const struct gadget_node root_fields[] = {
-		{ "apiVersion", STRING, NULL, NULL }, { "kind", STRING, NULL, NULL }, { "metadata", MAP, NULL, metadata },
-		{ "spec", MAP, NULL, spec }, { .name = NULL },
+		{ "apiVersion", STRING, NULL, NULL }, { "kind", STRING, NULL, NULL },
+		{ "metadata", MAP, NULL, metadata }, { "spec", MAP, NULL, spec }, { .name = NULL },
 	};
 	static const struct gadget_node root = { .shape = MAP, .fields = root_fields };
 	static const struct story_row t[] = {

@@ -232,7 +232,6 @@ TEST(field_set_parse_errors)
 		{ "{'v:':{}}", "! unexpected end of JSON input" },
 		{ "{'v:1 2':{}}", "! invalid character '2' after top-level value" },
 		{ "{'.':}", "! fieldsV1: expected a value" },
-		{ "{'x:y':{]}", "! fieldsV1: expected a value" },
 		{ "nul", "! fieldsV1: expected '{'" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
@@ -279,7 +278,9 @@ TEST(field_set_matching)
 	} t[] = {
 		{ "{'f:a':{},'f:b':{}}", { "a" }, "{'f:a':{}}" },
 		{ "{'f:a':{'f:x':{},'f:y':{}},'f:b':{}}", { "a.x" }, "{'f:a':{'f:x':{}}}" },
-		{ "{'f:a':{'.':{},'f:x':{'f:y':{}}}}", { "a.x.y.z" }, "{'f:a':{'.':{}}}" },
+		{ "{'f:a':{'.':{},'f:x':{'f:y':{}}}}", { "a.x.y.z" },
+		  "{'f:a':{'.':{},'f:x':{'f:y':{}}}}" },
+		{ "{'f:a':{'f:x':{'f:y':{}}}}", { "a.y" }, "{}" },
 		{ "{'f:s':{'f:c':{'k:{\\'n\\':1}':{'.':{},'f:r':{'f:l':{}},'f:i':{}}}}}", { "s.c.*.r" },
 		  "{'f:s':{'f:c':{'k:{\\'n\\':1}':{'.':{},'f:r':{'f:l':{}}}}}}" },
 		{ "{'f:s':{'f:c':{'v:1':{}},'f:d':{}}}", { "s.c.*", "s.d" }, "{'f:s':{'f:c':{'v:1':{}},'f:d':{}}}" },
@@ -297,7 +298,8 @@ TEST(field_set_of_paths)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct field_set s = field_set_of(&a, (const char *const[]){ "status", "metadata.labels", "metadata", NULL });
 	struct path_element labels[] = { path_field(A_metadata), path_field(A_labels) };
-	struct path_element none[] = { path_field(A_spec) }, other[] = { none[0], path_field(atom_make(&a, STR("x/y"))) };
+	struct path_element none[] = { path_field(A_spec) };
+	struct path_element other[] = { path_field(A_spec), path_field(atom_make(&a, STR("x/y"))) };
 
 	CHECK_STR(text(&a, s), "{'f:metadata':{'.':{},'f:labels':{}},'f:status':{}}");
 	CHECK(field_set_has(s, labels, 2));

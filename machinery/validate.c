@@ -20,29 +20,7 @@ static const struct kind_rules *rules_of(const struct type *type)
 	return &none;
 }
 
-/* The first resource of a kind, or its subresource of that name. */
-static const struct resource *resource_of(const struct type *type, str subresource)
-{
-	for (const struct resource *r = schema_resources; r < schema_resources + schema_n_resources; r++) {
-		str name, below;
-		str_cut(r->name, '/', &name, &below);
-		if (r->type == type && str_eq(below, subresource))
-			return r;
-	}
-	return NULL;
-}
-
-/* Kinds that only occur as subresources, such as Scale, are as their resources are. */
-static bool is_namespaced(const struct type *type)
-{
-	const struct resource *r = resource_of(type, STR(""));
-	for (const struct resource *s = schema_resources; !r && s < schema_resources + schema_n_resources; s++)
-		if (s->type == type)
-			r = s;
-	return r && (r->flags & RESOURCE_NAMESPACED);
-}
-
-static bool has_status(const struct type *type) { return resource_of(type, STR("status")) != NULL; }
+static bool has_status(const struct type *type) { return schema_resource(type, STR("status")) != NULL; }
 
 /* ---- defaults ---- */
 
@@ -211,7 +189,7 @@ void validate_create(const struct type *type, struct val object, struct field_er
 	const struct kind_rules *rules = rules_of(type);
 	const struct field_path *at = FIELD(NULL, "metadata");
 	struct val meta = val_get(object, metadata);
-	bool namespaced = is_namespaced(type);
+	bool namespaced = type_is_namespaced(type);
 	size_t before = errors->n;
 
 	if (rules->type && !(rules->flags & KIND_OWN_META))
@@ -234,7 +212,7 @@ static void check_update_meta(struct field_errors *e, const struct type *type, s
 	const struct field_path *at = FIELD(NULL, "metadata");
 	struct val meta = val_get(object, metadata), before = val_get(old, metadata);
 
-	check_generic_meta(e, at, meta, is_namespaced(type), name_rule_path_segment);
+	check_generic_meta(e, at, meta, type_is_namespaced(type), name_rule_path_segment);
 	check_generic_meta_update(e, at, meta, before);
 	if (with_kind)
 		check_object_meta_update(e, at, meta, before);
@@ -249,7 +227,7 @@ void validate_update(const struct type *type, struct val object, struct val old,
 		rules->check_update(errors, object, old);
 	} else if (rules->check) {
 		if (!(rules->flags & KIND_OWN_META))
-			check_object_meta(errors, FIELD(NULL, "metadata"), val_get(object, metadata), is_namespaced(type),
+			check_object_meta(errors, FIELD(NULL, "metadata"), val_get(object, metadata), type_is_namespaced(type),
 					  name_of(rules));
 		rules->check(errors, object);
 	}

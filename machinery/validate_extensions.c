@@ -160,17 +160,17 @@ static void check_migration_status(struct field_errors *e, str subresource, stru
 static void check_pod_group_status(struct field_errors *e, str subresource, struct val group, struct val old)
 {
 	const struct field_path *at = FIELD(NULL, "status");
+	CLEANUP(map_done) struct map names = MAP_INIT;
 	size_t i = 0;
 
 	(void)subresource, (void)old;
 	check_conditions(e, FIELD(at, "conditions"), val_get(group, status, conditions));
+	VAL_EACH(claim, val_get(group, spec, resourceClaims))
+		set_add(&names, val_str(*claim, name));
 	VAL_EACH(claim, val_get(group, status, resourceClaimStatuses)) {
 		const struct field_path *item = FIELD_INDEX(FIELD(at, "resourceClaimStatuses"), i++);
 		str name = val_str(*claim, name);
-		bool found = false;
-		VAL_EACH(other, val_get(group, spec, resourceClaims))
-			found |= str_eq(val_str(*other, name), name);
-		if (!found)
+		if (!set_has(&names, name))
 			field_invalid(e, FIELD(item, "name"), VAL_STR(name), "must match the name of an entry in `spec.resourceClaims`");
 	}
 }
