@@ -242,7 +242,7 @@ static int convert(struct convert *c, struct err *err)
 		return err_set(err, ERR_BAD_REQUEST, "the input holds no object");
 	if ((r = buf_check(&c->output, "the output", err)) < 0)
 		return r;
-	if (fwrite(c->output.p, 1, c->output.n, stdout) != c->output.n || fflush(stdout) != 0)
+	if ((c->output.n && fwrite(c->output.p, 1, c->output.n, stdout) != c->output.n) || fflush(stdout) != 0)
 		return err_sys(err, errno, "standard output");
 	return 0;
 }
