@@ -54,7 +54,8 @@ TEST(managed_decode_and_encode)
 		{ "[{'operation':'Patch'}]", "! operation must be `Apply` or `Update`" },
 		{ "[{'operation':'Apply'}]", "! apiVersion must not be empty" },
 		{ "[{'operation':'Apply','apiVersion':'v1'}]", "! missing fieldsType in managed fields entry 0" },
-		{ "[" ENTRY("a", "Apply", "v1", "", "'fieldsV1':{}") ",{'operation':'Apply','apiVersion':'v1','fieldsType':'X'}]",
+		{ "[" ENTRY("a", "Apply", "v1", "", "'fieldsV1':{}") ","
+		  "{'operation':'Apply','apiVersion':'v1','fieldsType':'X'}]",
 		  "! invalid fieldsType 'X' in managed fields entry 1" },
 		{ "[" ENTRY("a", "Apply", "v1", "", "'fieldsV1':{'x':{}}") "]",
 		  "! error decoding versioned set of managed fields entry 0: fieldsV1: not a path element: 'x'" },
@@ -122,9 +123,9 @@ static struct managed letters(struct arena *a, const char *spec)
 	for (str rest = str_of(spec), word; rest.n;) {
 		str_cut(rest, ' ', &word, &rest);
 		char field[2] = { word.p[0], '\0' };
-		struct manager e = { .name = str_head(word, 1), .api_version = arena_printf(a, "v%c", word.p[1]), .timed = true,
-				     .time = { 1767225600 + (word.p[2] - '0') * 86400, 0 } };
-		e.name = word.p[0] == 'A' ? STR("ancient-changes") : e.name;
+		struct manager e = { .timed = true, .time = { 1767225600 + (word.p[2] - '0') * 86400, 0 } };
+		e.name = word.p[0] == 'A' ? STR("ancient-changes") : str_head(word, 1);
+		e.api_version = arena_printf(a, "v%c", word.p[1]);
 		e.applied = word.n > 3;
 		e.set = field_set_of(a, (const char *const[]){ field, NULL });
 		e.id = manager_id(a, e.name, e.applied, e.api_version, STR_NONE);
@@ -140,24 +141,32 @@ TEST(managed_cap)
 		uint32_t max;
 		const char *want;
 	} t[] = {
-		{ "a11 b12 c13", 3, "a Update v1 2026-01-02 {'f:a':{}} | b Update v1 2026-01-03 {'f:b':{}} | "
-				    "c Update v1 2026-01-04 {'f:c':{}}" },
-		{ "a11 b12 c13", 2, "ancient-changes Update v1 2026-01-03 {'f:a':{},'f:b':{}} | c Update v1 2026-01-04 {'f:c':{}}" },
+		{ "a11 b12 c13", 3,
+		  "a Update v1 2026-01-02 {'f:a':{}} | b Update v1 2026-01-03 {'f:b':{}} | "
+		  "c Update v1 2026-01-04 {'f:c':{}}" },
+		{ "a11 b12 c13", 2,
+		  "ancient-changes Update v1 2026-01-03 {'f:a':{},'f:b':{}} | c Update v1 2026-01-04 {'f:c':{}}" },
 		{ "c11 b12 a13", 1, "ancient-changes Update v1 2026-01-04 {'f:a':{},'f:b':{},'f:c':{}}" },
 		/* ties go by name; appliers do not count */
-		{ "b11 a11 c11 d12x", 2, "d Apply v1 2026-01-03 {'f:d':{}} | ancient-changes Update v1 2026-01-02 {'f:a':{},'f:b':{}} | "
-					 "c Update v1 2026-01-02 {'f:c':{}}" },
+		{ "b11 a11 c11 d12x", 2,
+		  "d Apply v1 2026-01-03 {'f:d':{}} | ancient-changes Update v1 2026-01-02 {'f:a':{},'f:b':{}} | "
+		  "c Update v1 2026-01-02 {'f:c':{}}" },
 		/* versions have buckets of their own; the first of each only opens its bucket */
-		{ "a11 b22 c13 d24", 3, "ancient-changes Update v1 2026-01-04 {'f:a':{},'f:c':{}} | b Update v2 2026-01-03 {'f:b':{}} | "
-					"d Update v2 2026-01-05 {'f:d':{}}" },
-		{ "a11 b22 c13 d24", 2, "ancient-changes Update v1 2026-01-04 {'f:a':{},'f:c':{}} | "
-					"ancient-changes Update v2 2026-01-05 {'f:b':{},'f:d':{}}" },
-		{ "a11 b22 c33", 1, "a Update v1 2026-01-02 {'f:a':{}} | b Update v2 2026-01-03 {'f:b':{}} | "
-				    "c Update v3 2026-01-04 {'f:c':{}}" },
+		{ "a11 b22 c13 d24", 3,
+		  "b Update v2 2026-01-03 {'f:b':{}} | ancient-changes Update v1 2026-01-04 {'f:a':{},'f:c':{}} | "
+		  "d Update v2 2026-01-05 {'f:d':{}}" },
+		{ "a11 b22 c13 d24", 2,
+		  "ancient-changes Update v1 2026-01-04 {'f:a':{},'f:c':{}} | "
+		  "ancient-changes Update v2 2026-01-05 {'f:b':{},'f:d':{}}" },
+		{ "a11 b22 c33", 1,
+		  "a Update v1 2026-01-02 {'f:a':{}} | b Update v2 2026-01-03 {'f:b':{}} | "
+		  "c Update v3 2026-01-04 {'f:c':{}}" },
 		/* a bucket from before takes more */
-		{ "A11 b12 c13", 2, "ancient-changes Update v1 2026-01-03 {'f:A':{},'f:b':{}} | c Update v1 2026-01-04 {'f:c':{}}" },
-		{ "b11 c12 d13 A15", 3, "b Update v1 2026-01-02 {'f:b':{}} | ancient-changes Update v1 2026-01-03 {'f:A':{},'f:c':{}} | "
-					"d Update v1 2026-01-04 {'f:d':{}}" },
+		{ "A11 b12 c13", 2,
+		  "ancient-changes Update v1 2026-01-03 {'f:A':{},'f:b':{}} | c Update v1 2026-01-04 {'f:c':{}}" },
+		{ "b11 c12 d13 A15", 3,
+		  "b Update v1 2026-01-02 {'f:b':{}} | ancient-changes Update v1 2026-01-03 {'f:A':{},'f:c':{}} | "
+		  "d Update v1 2026-01-04 {'f:d':{}}" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
@@ -170,7 +179,8 @@ TEST(managed_cap)
 TEST(managed_keep_times)
 {
 #define OBJECT_(labels, time1, time2, fields) \
-	"{'metadata':{'labels':{" labels "},'managedFields':[" ENTRY("a", "Apply", "v1", time1, "'fieldsV1':{'f:a':{}}") "," \
+	"{'metadata':{'labels':{" labels "},'managedFields':[" \
+	ENTRY("a", "Apply", "v1", time1, "'fieldsV1':{'f:a':{}}") "," \
 	ENTRY("b", "Update", "v1", time2, "'fieldsV1':{" fields "}") "]}}"
 #define OLD "2026-01-01T00:00:00Z"
 #define NEW "2026-01-02T00:00:00Z"
@@ -178,12 +188,15 @@ TEST(managed_keep_times)
 		const char *before, *after, *want;
 	} t[] = {
 		/* nothing but times */
-		{ OBJECT_("", OLD, OLD, "'f:b':{}"), OBJECT_("", OLD, NEW, "'f:b':{}"), OBJECT_("", OLD, OLD, "'f:b':{}") },
-		{ OBJECT_("", OLD, OLD, "'f:b':{}"), OBJECT_("", NEW, NEW, "'f:b':{}"), OBJECT_("", OLD, OLD, "'f:b':{}") },
+		{ OBJECT_("", OLD, OLD, "'f:b':{}"), OBJECT_("", OLD, NEW, "'f:b':{}"),
+		  OBJECT_("", OLD, OLD, "'f:b':{}") },
+		{ OBJECT_("", OLD, OLD, "'f:b':{}"), OBJECT_("", NEW, NEW, "'f:b':{}"),
+		  OBJECT_("", OLD, OLD, "'f:b':{}") },
 		/* more than that */
 		{ OBJECT_("", OLD, OLD, "'f:b':{}"), OBJECT_("'x':'y'", OLD, NEW, "'f:b':{}"),
 		  OBJECT_("'x':'y'", OLD, NEW, "'f:b':{}") },
-		{ OBJECT_("", OLD, OLD, "'f:b':{}"), OBJECT_("", OLD, NEW, "'f:c':{}"), OBJECT_("", OLD, NEW, "'f:c':{}") },
+		{ OBJECT_("", OLD, OLD, "'f:b':{}"), OBJECT_("", OLD, NEW, "'f:c':{}"),
+		  OBJECT_("", OLD, NEW, "'f:c':{}") },
 		{ "{}", OBJECT_("", OLD, NEW, "'f:b':{}"), OBJECT_("", OLD, NEW, "'f:b':{}") },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
@@ -220,9 +233,9 @@ TEST(managed_upgrade_csa)
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
 		struct err err = ERR_INIT;
-		struct val out = VAL_EMPTY;
-		CHECK_ROW(i, managed_upgrade_csa(&a, testing_unsorted(&a, t[i].in), STR("csa"), STR("ssa"), STR_NONE, &out,
-						 &err) == t[i].r);
+		struct val list = testing_unsorted(&a, t[i].in), out = VAL_EMPTY;
+		int r = managed_upgrade_csa(&a, list, STR("csa"), STR("ssa"), STR_NONE, &out, &err);
+		CHECK_ROW(i, r == t[i].r);
 		CHECK_STR_ROW(i, list_text(&a, out), t[i].want);
 	}
 #undef CSA
@@ -235,7 +248,8 @@ TEST(managed_scale)
 #define REPLICAS "'fieldsV1':{'f:spec':{'f:replicas':{}}}"
 #define MORE "'fieldsV1':{'f:spec':{'f:replicas':{},'f:x':{}}}"
 #define SCALE "autoscaling/v1"
-	static const struct scale_path paths[] = { { STR_INIT("apps/v1"), "spec.replicas" }, { STR_INIT("apps/v2"), NULL } };
+	static const struct scale_path paths[] = { { STR_INIT("apps/v1"), "spec.replicas" },
+						   { STR_INIT("apps/v2"), NULL } };
 	static const struct {
 		const char *list, *to_scale, *scale, *from_scale;
 	} t[] = {
@@ -248,19 +262,22 @@ TEST(managed_scale)
 		{ "[" ENTRY("a", "Apply", "apps/v1", DAY, MORE) "]",
 		  "a Apply autoscaling/v1 2026-01-01 {'f:spec':{'f:replicas':{}}}",
 		  "[" ENTRY("hpa", "Update", SCALE, DAY, REPLICAS ",'subresource':'scale'") "]",
-		  "a Apply apps/v1 2026-01-01 {'f:spec':{'f:x':{}}} | hpa Update apps/v1/scale {'f:spec':{'f:replicas':{}}}" },
+		  "a Apply apps/v1 2026-01-01 {'f:spec':{'f:x':{}}} | "
+		  "hpa Update apps/v1/scale {'f:spec':{'f:replicas':{}}}" },
 		{ "[" ENTRY("a", "Apply", "apps/v1", DAY, REPLICAS) "]",
 		  "a Apply autoscaling/v1 2026-01-01 {'f:spec':{'f:replicas':{}}}", "[]", "" },
 		/* versions without replicas are kept, unknown ones are not */
-		{ "[" ENTRY("a", "Update", "apps/v2", DAY, MORE) "," ENTRY("b", "Update", "apps/v9", DAY, MORE) "]", "", "[]",
+		{ "[" ENTRY("a", "Update", "apps/v2", DAY, MORE) "," ENTRY("b", "Update", "apps/v9", DAY, MORE) "]",
+		  "", "[]",
 		  "a Update apps/v2 2026-01-01 {'f:spec':{'f:replicas':{},'f:x':{}}}" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
 		struct val list = testing_unsorted(&a, t[i].list), scale = testing_unsorted(&a, t[i].scale), out;
-		CHECK_ROW(i, managed_to_scale(&a, list, paths, ARRAY_LEN(paths), &out, NULL) == 0);
+		size_t n = ARRAY_LEN(paths);
+		CHECK_ROW(i, managed_to_scale(&a, list, paths, n, &out, NULL) == 0);
 		CHECK_STR_ROW(i, list_text(&a, out), t[i].to_scale);
-		CHECK_ROW(i, managed_from_scale(&a, list, scale, STR("apps/v1"), paths, ARRAY_LEN(paths), &out, NULL) == 0);
+		CHECK_ROW(i, managed_from_scale(&a, list, scale, STR("apps/v1"), paths, n, &out, NULL) == 0);
 		CHECK_STR_ROW(i, list_text(&a, out), t[i].from_scale);
 	}
 #undef DAY

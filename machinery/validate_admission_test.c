@@ -34,16 +34,10 @@ TEST(validate_validating_policy)
 		  "spec.paramKind.kind: Required value" },
 		{ POLICY("'paramKind':{'apiVersion':'a/b/c','kind':'A_'}," MATCH "," TRUE),
 		  "spec.paramKind.apiVersion: Invalid value: 'a/b/c': unexpected GroupVersion string: a/b/c\n"
-		  "spec.paramKind.kind: Invalid value: 'A_': may have mixed case, but should otherwise match: a"
-		  " DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic"
-		  " character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for"
-		  " validation is '[a-z]([-a-z0-9]*[a-z0-9])?')" },
+		  "spec.paramKind.kind: Invalid value: 'A_': may have mixed case, but should otherwise match: " OLD_LABEL_TEXT },
 		{ POLICY("'paramKind':{'apiVersion':'A/B','kind':'Kind'}," MATCH "," TRUE),
 		  "spec.paramKind.apiVersion: Invalid value: 'A': " SUBDOMAIN_TEXT "\n"
-		  "spec.paramKind.apiVersion: Invalid value: 'B': a DNS-1035 label must consist of lower case"
-		  " alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric"
-		  " character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
-		  " '[a-z]([-a-z0-9]*[a-z0-9])?')" },
+		  "spec.paramKind.apiVersion: Invalid value: 'B': " OLD_LABEL_TEXT },
 		{ POLICY("'matchConstraints':{'resourceRules':[{'operations':['CREATE'],'apiGroups':[''],'apiVersions':['v1'],'resources':['pods'],"
 			 "'resourceNames':['a','a','a/b']}],'excludeResourceRules':[{}]}," TRUE),
 		  "spec.matchConstraints.resourceRules[0].resourceNames[1]: Duplicate value: 'a'\n"

@@ -105,6 +105,7 @@ struct pattern {
 	str all, rest;
 	size_t depth;         /* open groups */
 	bool can_repeat;      /* the last piece is one that * can follow */
+	bool no_names;        /* nothing like [:alpha:] follows: it was looked for */
 	const char *repeated; /* the operator that already follows it, or NULL */
 };
 
@@ -150,7 +151,8 @@ static str take_class(struct pattern *p)
 	if (str_starts(p->rest, STR("^")))
 		p->rest = str_skip(p->rest, 1);
 	for (bool first = true; first || !str_starts(p->rest, STR("]")); first = false) {
-		ptrdiff_t named = str_starts(p->rest, STR("[:")) ? str_find(p->rest, STR(":]")) : -1;
+		ptrdiff_t named = str_starts(p->rest, STR("[:")) && !p->no_names ? str_find(p->rest, STR(":]")) : -1;
+		p->no_names |= str_starts(p->rest, STR("[:")) && named < 0;
 		if (p->rest.n == 0)
 			return complain(p, "missing closing ]", start);
 		if (named >= 0) {
@@ -199,20 +201,34 @@ static str take_group(struct pattern *p)
 	return complain(p, "missing argument to repetition operator", STR("?"));
 }
 
-/* {n}, {n,} or {n,m}: its length, with the numbers in ret; 0 for anything else, which stands for itself. */
-static size_t repeat_length(str s, int64_t ret[2])
+/* Takes a number without leading zeros; -1 for one that is too large to matter. */
+static bool take_number(str *rest, int64_t *ret)
 {
-	ptrdiff_t stop = str_chr(s, '}');
-	str low, high;
+	size_t n = 0;
 
-	if (stop < 0)
+	*ret = 0;
+	for (; n < rest->n && rest->p[n] >= '0' && rest->p[n] <= '9'; n++)
+		*ret = *ret < 0 || *ret > REPEAT_MAX ? -1 : *ret * 10 + (rest->p[n] - '0');
+	bool good = n == 1 || (n > 1 && rest->p[0] != '0');
+	*rest = str_skip(*rest, n);
+	return good;
+}
+
+/* {n}, {n,} or {n,m}: its length, and whether the numbers make sense; 0 for anything else, which stands for itself. */
+static size_t repeat_length(str s, bool *ret_valid)
+{
+	str rest = str_skip(s, 1);
+	int64_t low, high;
+
+	if (!take_number(&rest, &low))
 		return 0;
-	bool range = str_cut(str_span(s.p + 1, (size_t)stop - 1), ',', &low, &high);
-	if (!str_to_i64(low, &ret[0]) || ret[0] < 0 || (range && high.n && (!str_to_i64(high, &ret[1]) || ret[1] < 0)))
+	high = low;
+	if (str_starts(rest, STR(",")) && !str_starts(rest = str_skip(rest, 1), STR("}")) && !take_number(&rest, &high))
 		return 0;
-	if (!range || !high.n)
-		ret[1] = ret[0];
-	return (size_t)stop + 1;
+	if (!str_starts(rest, STR("}")))
+		return 0;
+	*ret_valid = low >= 0 && low <= REPEAT_MAX && high >= low && high <= REPEAT_MAX;
+	return s.n - rest.n + 1;
 }
 
 /* rest begins with an operator that repeats what is before it, n bytes long. */
@@ -234,11 +250,11 @@ static str take_repeat(struct pattern *p, size_t n)
 
 static str take_piece(struct pattern *p)
 {
-	int64_t bounds[2] = { 0, 0 };
+	bool valid = true;
 	char c = p->rest.p[0];
-	size_t n = c == '*' || c == '+' || c == '?' ? 1 : c == '{' ? repeat_length(p->rest, bounds) : 0;
+	size_t n = c == '*' || c == '+' || c == '?' ? 1 : c == '{' ? repeat_length(p->rest, &valid) : 0;
 
-	if (n && (bounds[0] > REPEAT_MAX || bounds[1] > REPEAT_MAX || bounds[1] < bounds[0]))
+	if (!valid)
 		return complain(p, "invalid repeat count", str_head(p->rest, n));
 	if (n)
 		return take_repeat(p, n);

@@ -21,9 +21,7 @@ TEST(validate_api_service)
 		{ SERVICE_NAMED("x", "", ""),
 		  "metadata.name: Invalid value: 'x': must be `spec.version+'.'+spec.group`: '.'\n"
 		  "spec.group: Required value: only v1 may have an empty group and it better be legacy kube\n"
-		  "spec.version: Invalid value: '': a DNS-1035 label must consist of lower case alphanumeric"
-		  " characters or '-', start with an alphabetic character, and end with an alphanumeric character"
-		  " (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')\n"
+		  "spec.version: Invalid value: '': " OLD_LABEL_TEXT "\n"
 		  "spec.groupPriorityMinimum: Invalid value: 0: must be positive and less than 20000\n"
 		  "spec.versionPriority: Invalid value: 0: must be positive and less than 1000" },
 		{ SERVICE_NAMED("v1.A_", "'group':'A_','version':'v1','groupPriorityMinimum':20001,'versionPriority':1001", ""),
@@ -32,9 +30,7 @@ TEST(validate_api_service)
 		  "spec.versionPriority: Invalid value: 1001: must be positive and less than 1000" },
 		{ SERVICE_NAMED("a/b", "'group':'a','version':'V','groupPriorityMinimum':1,'versionPriority':1", ""),
 		  "metadata.name: Invalid value: 'a/b': may not contain '/'\n"
-		  "spec.version: Invalid value: 'V': a DNS-1035 label must consist of lower case alphanumeric"
-		  " characters or '-', start with an alphabetic character, and end with an alphanumeric character"
-		  " (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')" },
+		  "spec.version: Invalid value: 'V': " OLD_LABEL_TEXT },
 		{ SERVICE(",'caBundle':'AAEC','insecureSkipTLSVerify':true"),
 		  "spec.caBundle: Invalid value: '3 bytes': local APIServices may not have a caBundle\n"
 		  "spec.insecureSkipTLSVerify: Invalid value: true: local APIServices may not have"
@@ -62,10 +58,7 @@ TEST(validate_storage_version_migration)
 		{ MIGRATION(PODS, ""), "" },
 		{ MIGRATION("", ""), "spec.resource.resource: Required value: resource is required to be set" },
 		{ MIGRATION("'resource':{'resource':'A','group':'A'}", ""),
-		  "spec.resource.resource: Invalid value: 'A': a DNS-1035 label must consist of lower case"
-		  " alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric"
-		  " character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
-		  " '[a-z]([-a-z0-9]*[a-z0-9])?')\n"
+		  "spec.resource.resource: Invalid value: 'A': " OLD_LABEL_TEXT "\n"
 		  "spec.resource.group: Invalid value: 'A': " SUBDOMAIN_TEXT },
 	};
 	static const struct update_row u[] = {

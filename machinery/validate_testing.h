@@ -13,6 +13,9 @@
 #define LABEL_TEXT \
 	"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric" \
 	" character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+#define OLD_LABEL_TEXT \
+	"a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an" \
+	" alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 #define SUBDOMAIN_TEXT \
 	"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an" \
 	" alphanumeric character (e.g. 'example.com', regex used for validation is" \

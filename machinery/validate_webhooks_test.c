@@ -37,10 +37,7 @@ TEST(validate_webhooks)
 		{ HOOKS("Validating", "{'name':'a.b.c'," CLIENT ",'sideEffects':'Some','admissionReviewVersions':['v2','v2','A']}"),
 		  "webhooks[0].sideEffects: Unsupported value: 'Some': supported values: 'None', 'NoneOnDryRun'\n"
 		  "webhooks[0].admissionReviewVersions[1]: Invalid value: 'v2': duplicate version\n"
-		  "webhooks[0].admissionReviewVersions[2]: Invalid value: 'A': a DNS-1035 label must consist of lower"
-		  " case alphanumeric characters or '-', start with an alphabetic character, and end with an"
-		  " alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
-		  " '[a-z]([-a-z0-9]*[a-z0-9])?')\n"
+		  "webhooks[0].admissionReviewVersions[2]: Invalid value: 'A': " OLD_LABEL_TEXT "\n"
 		  "webhooks[0].admissionReviewVersions: Invalid value: ['v2','v2','A']: must include at least one of"
 		  " v1, v1beta1" },
 		{ HOOKS("Mutating", "{'name':'a.b.c'," CLIENT ",'reinvocationPolicy':'x'," REST "}"),
