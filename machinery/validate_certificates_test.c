@@ -114,6 +114,22 @@ TEST(validate_csr_update)
 		{ WITH_STATUS("'conditions':[{'type':'Approved','status':'False'}]"), SIGNED(""), "approval",
 		  "status.conditions[0].status: Unsupported value: 'False': supported values: 'True'" },
 		{ WITH_STATUS("'conditions':[{'type':'Failed','status':'True'}]"), SIGNED(""), "status", "" },
+		{ WITH_STATUS("'conditions':[{'type':'Approved','status':'True','reason':'b'}]"),
+		  WITH_STATUS("'conditions':[{'type':'Approved','status':'True','reason':'a'}]"), "status",
+		  "status.conditions: Forbidden: updates may not modify a condition of type 'Approved'\n"
+		  "@@ -2,9 +2,9 @@\n"
+		  "  {\n"
+		  "   'Type': 'Approved',\n"
+		  "   'Status': 'True',\n"
+		  "-  'Reason': 'a',\n"
+		  "+  'Reason': 'b',\n"
+		  "   'Message': '',\n"
+		  "-  'LastUpdateTime': null,\n"
+		  "-  'LastTransitionTime': null\n"
+		  "+  'LastUpdateTime': '2026-11-15T08:13:48Z',\n"
+		  "+  'LastTransitionTime': '2026-11-15T08:13:48Z'\n"
+		  "  }\n"
+		  " ]\n" },
 		{ WITH_STATUS("'certificate':'" LEAF64 "'"), SIGNED(""), "status", "" },
 		{ WITH_STATUS("'certificate':'AAEC'"), SIGNED(""), "status",
 		  "status.certificate: Invalid value: '<certificate data>': must contain at least one CERTIFICATE PEM"

@@ -164,7 +164,7 @@ static void check_secret_update(struct field_errors *e, struct val secret, struc
 	check_secret(e, secret);
 }
 
-/* ---- ServiceAccount and Binding ---- */
+/* ---- ServiceAccount ---- */
 
 static void check_service_account(struct field_errors *e, struct val account) { check_meta(e, account, true, name_rule_subdomain); }
 
@@ -172,18 +172,6 @@ static void check_service_account_update(struct field_errors *e, struct val acco
 {
 	check_meta_update(e, account, old);
 	check_service_account(e, account);
-}
-
-/* Bindings are not stored; their metadata says which pod is meant and is not checked here. */
-static void check_binding(struct field_errors *e, struct val binding)
-{
-	static const str kinds[] = { STR_INIT("Node"), STR_INIT("<empty>"), { NULL, 0 } };
-	const struct field_path *at = FIELD(NULL, "target");
-	str kind = val_str(binding, target, kind);
-
-	if (kind.n && !str_eq(kind, STR("Node")))
-		field_not_supported(e, FIELD(at, "kind"), VAL_STR(kind), kinds);
-	check_given(e, FIELD(at, "name"), val_str(binding, target, name));
 }
 
 /* ---- Endpoints ---- */
@@ -399,7 +387,6 @@ const struct kind_rules rules_core[] = {
 	  .prepare_update = prepare_node_update },
 	{ TYPE(core_v1, Endpoints), name_rule_subdomain, KIND_OWN_META, .defaults = default_endpoints, .check = check_endpoints,
 	  .check_update = check_endpoints_update },
-	{ TYPE(core_v1, Binding), .flags = KIND_OWN_META | KIND_NOT_STORED, .check = check_binding },
 	{ TYPE(core_v1, Event), name_rule_subdomain, KIND_OWN_META, .check = check_core_event },
 	{ TYPE(events_v1, Event), name_rule_subdomain, KIND_OWN_META, .check = check_event, .check_update = check_event_update },
 	{ 0 },

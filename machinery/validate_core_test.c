@@ -109,6 +109,8 @@ TEST(validate_secret)
 		{ SECRET("kubernetes.io/dockerconfigjson", ",'stringData':{'.dockerconfigjson':'[]'}"),
 		  "data[.dockerconfigjson]: Invalid value: '<secret contents redacted>': json: cannot unmarshal array"
 		  " into Go value of type map[string]interface {}" },
+		{ SECRET("kubernetes.io/dockerconfigjson", ",'stringData':{'.dockerconfigjson':''}"),
+		  "data[.dockerconfigjson]: Invalid value: '<secret contents redacted>': unexpected end of JSON input" },
 		{ SECRET("kubernetes.io/basic-auth", ""),
 		  "data[username]: Required value\n"
 		  "data[password]: Required value" },
@@ -130,18 +132,19 @@ TEST(validate_secret)
 	check_update_rows(u, ARRAY_LEN(u));
 }
 
-TEST(validate_service_account_and_binding)
+TEST(validate_service_account)
 {
 	static const struct create_row t[] = {
 		{ CORE("ServiceAccount", ",'secrets':[{'name':'BAD'}]"), "" },
 		{ "{'apiVersion':'v1','kind':'ServiceAccount','metadata':{'name':'A_','namespace':'n'}}",
 		  "metadata.name: Invalid value: 'A_': " SUBDOMAIN_TEXT },
-		{ CORE("Binding", ",'target':{'name':'node'}"), "" },
-		{ CORE("Binding", ",'target':{'kind':'Pod'}"),
-		  "target.kind: Unsupported value: 'Pod': supported values: 'Node', '<empty>'\n"
-		  "target.name: Required value" },
+	};
+	static const struct update_row u[] = {
+		{ CORE("ServiceAccount", ",'automountServiceAccountToken':false"), CORE("ServiceAccount", ""), "",
+		  "" },
 	};
 	check_create_rows(t, ARRAY_LEN(t));
+	check_update_rows(u, ARRAY_LEN(u));
 }
 
 TEST(validate_limit_range)
@@ -290,6 +293,13 @@ TEST(validate_node)
 		{ NODE(",'spec':{'podCIDRs':['x']}"),
 		  "spec.podCIDRs[0]: Invalid value: 'x': must be a valid CIDR value, (e.g. 10.9.8.0/24 or"
 		  " 2001:db8::/64)" },
+		{ NODE(",'spec':{'podCIDRs':['x','10.0.0.0/24']}"),
+		  "spec.podCIDRs[0]: Invalid value: 'x': must be a valid CIDR value, (e.g. 10.9.8.0/24 or"
+		  " 2001:db8::/64)\n"
+		  "spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with error:invalid"
+		  " CIDR address: x\n"
+		  "spec.podCIDRs: Invalid value: ['x','10.0.0.0/24']: may specify no more than one CIDR for each IP"
+		  " family" },
 		{ NODE(",'status':{'capacity':{'cpu':'-1','a.b/gpu':'1500m'},'declaredFeatures':['A','b','B/c','B/c','A/'],"
 		       "'nodeInfo':{'swap':{'capacity':0}}}"),
 		  "status.capacity.a.b/gpu: Invalid value: '1500m': must be an integer\n"

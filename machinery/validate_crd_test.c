@@ -13,6 +13,10 @@
 #define ESTABLISHED(names, scope) \
 	CRD_WITH("", "'spec':{'group':'b.c','scope':'" scope "'," names ",'versions':[" VERSION("v1", "") "]},'status':{'storedVersions':['v1']," \
 		     "'conditions':[{'type':'Established','status':'True'}]}")
+#define CONVERTED(bundle) \
+	CRD_WITH("", "'spec':{'group':'b.c','scope':'Namespaced'," NAMES ",'versions':[" VERSION("v1", "") "],'conversion':{'strategy':'Webhook'," \
+		     "'webhook':{'clientConfig':{'url':'https://a'" bundle "},'conversionReviewVersions':['v1']}}}," \
+		     "'status':{'storedVersions':['v1'],'conditions':[{'type':'Established','status':'True'}]}")
 #define STORED(versions, stored) \
 	CRD_WITH("", "'spec':{'group':'b.c','scope':'Namespaced'," NAMES ",'versions':[" versions "]},'status':{'storedVersions':[" stored "]}")
 
@@ -127,6 +131,12 @@ TEST(validate_crd_versions)
 		  " valid field\n"
 		  "spec.selectableFields[2].jsonPath: Invalid value: 'a': is an invalid path: expected [ or . but got:"
 		  " a" },
+		{ CRD(VERSION("v1", ",'selectableFields':[{'jsonPath':'.a'}]") ",{'name':'v2','served':true,'storage':false,'schema':{'openAPIV3Schema':"
+		      "{'type':'object','properties':{'a':{'type':'string'}}}},'selectableFields':[{'jsonPath':'.a'},{'jsonPath':'.metadata.name'}]}", ""),
+		  "spec.versions[0].selectableFields[0].jsonPath: Invalid value: '.a': is an invalid path: does not"
+		  " refer to a valid field\n"
+		  "spec.versions[1].selectableFields[1].jsonPath: Invalid value: '.metadata.name': is an invalid path:"
+		  " does not refer to a valid field" },
 		{ CRD("{'name':'v1','served':true,'storage':true,'schema':{'openAPIV3Schema':{'type':'object','properties':{'spec':{'type':'object',"
 		      "'properties':{'a':{'type':'string'},'b':{'type':'object'}}}}}},'selectableFields':[{'jsonPath':'.spec.a'},{'jsonPath':'.spec.a'},"
 		      "{'jsonPath':'.spec.b'},{'jsonPath':'.spec.c'}]}", ""),
@@ -178,6 +188,10 @@ TEST(validate_crd_update)
 		  "status.storedVersions[0]: Invalid value: 'v1': missing from spec.versions; v1 was previously a"
 		  " storage version, and must remain in spec.versions until a storage migration ensures no data"
 		  " remains persisted in v1 and removes v1 from status.storedVersions" },
+		{ CONVERTED(",'caBundle':'AAEC'"), CONVERTED(""), "",
+		  "spec.conversion.webhookClientConfig.caBundle: Invalid value: 'AAEC': unable to load root"
+		  " certificates: unable to parse bytes as PEM block" },
+		{ CONVERTED(",'caBundle':'AAEC'"), CONVERTED(",'caBundle':'AAEB'"), "", "" },
 		{ STORED(VERSION("v1", "") "," SECOND(""), "'v1'"), STORED(VERSION("v1", ""), "'v1'"), "", "" },
 		{ CRD_WITH("", "'spec':{'group':'b.c','scope':'Namespaced'," NAMES ",'versions':[" VERSION("v1", "") "]},"
 			       "'status':{'acceptedNames':{'plural':'A','kind':'b c'}}"), V1(""), "status",

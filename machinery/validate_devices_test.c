@@ -202,6 +202,8 @@ TEST(validate_device_class)
 		  "spec.taint.effect: Required value" },
 	};
 	static const struct update_row u[] = {
+		{ CLASS("'config':[{'opaque':{'driver':'d','parameters':{}}}]"), CLASS(""), "", "" },
+		{ CLASS("'config':[{}]"), CLASS(""), "", "spec.config[0].opaque: Required value" },
 		{ TAINT_RULE("'taint':{'key':'a','effect':'x'}"), TAINT_RULE("'taint':{'key':'a','effect':'x'}"), "",
 		  "" },
 		{ TAINT_RULE("'taint':{'key':'a','effect':'y'}"), TAINT_RULE("'taint':{'key':'a','effect':'x'}"), "",

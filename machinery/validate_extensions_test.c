@@ -52,6 +52,23 @@ TEST(validate_api_service)
 	check_update_rows(u, ARRAY_LEN(u));
 }
 
+#define GROUP(status) \
+	"{'apiVersion':'scheduling.k8s.io/v1alpha2','kind':'PodGroup','metadata':{'name':'x','namespace':'n','resourceVersion':'1'}," \
+	"'spec':{'schedulingPolicy':{'basic':{}},'resourceClaims':[{'name':'a','resourceClaimName':'b'}]},'status':{" status "}}"
+
+TEST(validate_pod_group_status)
+{
+	static const struct update_row t[] = {
+		{ GROUP("'resourceClaimStatuses':[{'name':'a'}]"), GROUP(""), "status", "" },
+		{ GROUP("'resourceClaimStatuses':[{'name':'b'}],'conditions':[{'type':'a b'}]"), GROUP(""), "status",
+		  "status.conditions[0].type: Invalid value: 'a b': " NAME_PART_TEXT "\n"
+		  "status.conditions[0].status: Unsupported value: '': supported values: 'False', 'True', 'Unknown'\n"
+		  "status.conditions[0].lastTransitionTime: Required value\n"
+		  "status.conditions[0].reason: Required value" },
+	};
+	check_update_rows(t, ARRAY_LEN(t));
+}
+
 TEST(validate_storage_version_migration)
 {
 	static const struct create_row t[] = {

@@ -256,6 +256,6 @@ static void check_binding(struct field_errors *e, struct val binding)
 const struct kind_rules rules_pod[] = {
 	{ TYPE(core_v1, Pod), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION | KIND_STATUS_ON_CREATE, default_pod,
 	  check_pod, check_pod_update, check_pod_subresource, prepare_pod, prepare_pod_update },
-	{ TYPE(core_v1, Binding), .flags = KIND_OWN_META, .check = check_binding },
+	{ TYPE(core_v1, Binding), .flags = KIND_OWN_META | KIND_NOT_STORED, .check = check_binding },
 	{ 0 },
 };
