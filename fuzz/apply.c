@@ -1,11 +1,12 @@
 /*
  * Server-side apply. The first byte says what the rest is:
  *
- * - even: two FieldsV1 texts with a NUL between them. What parses must encode to what parses to the same again, and the
- *   operations must obey the laws of sets.
- * - odd: two objects of one kind with a NUL between them, one that is there (created by an update) and one that is applied
- *   to it, twice. The second time nothing may change; the managers that come out must be readable; and when the
- *   applier applies nothing any more, nothing may be left to it.
+ * - even: two FieldsV1 texts with a NUL between them. What parses must encode to what parses to the same again, and
+ *   the operations must obey the laws of sets.
+ * - odd: two objects of one kind with a NUL between them, one that is there (created by an update) and one that is
+ *   applied to it. The managers that come out must be readable, and the object typed. Applying the same again changes
+ *   nothing, and when the applier applies nothing any more, it owns nothing; both only hold for objects without a
+ *   schema, for in Kubernetes items of lists that omit their keys get lost.
  */
 #include <string.h>
 
@@ -43,7 +44,7 @@ static void sets(struct arena *a, str first, str second)
 	check(field_set_size(only_x) + field_set_size(common) == field_set_size(x), "and no path is in two of them");
 	check(field_set_empty(field_set_intersection(a, only_x, y)), "(x - y) & y is empty");
 	struct field_set less = field_set_recursive_difference(a, x, y);
-	check(field_set_empty(field_set_difference(a, less, only_x)), "a recursive difference is part of the difference");
+	check(field_set_empty(field_set_difference(a, less, only_x)), "a recursive difference leaves nothing more");
 	check(field_set_empty(field_set_difference(a, field_set_leaves(a, x), x)), "leaves are part of the set");
 }
 
@@ -57,8 +58,9 @@ static bool owns_anything(struct arena *a, struct val object, str manager)
 /* Decodes an object; its kind decides whether it is typed. */
 static int object_of(struct arena *a, str text, struct apply_request *req, struct val *ret)
 {
+	struct json_decode_options opt = { .sort_keys = true };
 	struct val v;
-	if (json_decode(a, text, &(struct json_decode_options){ .sort_keys = true }, &v, NULL) < 0 || v.type != VAL_OBJECT)
+	if (json_decode(a, text, &opt, &v, NULL) < 0 || v.type != VAL_OBJECT)
 		return -1;
 	req->api_version = val_str(v, apiVersion);
 	req->kind = val_str(v, kind);
@@ -97,12 +99,14 @@ static void objects(struct arena *a, str first, str second)
 	    apply_patch(a, &req, live, patch, true, &once, NULL, &err) < 0)
 		return;
 	owns_anything(a, once, req.manager);
-	if (req.type)
+	if (req.type) {
 		check(val_canonical(a, once, req.type, NULL, &twice, &err) == 0 && val_equal(once, twice),
 		      "the result is typed");
-	check(apply_patch(a, &req, once, patch, true, &twice, NULL, &err) == 0, "what was applied can be applied again");
-	check(apply_patch(a, &req, twice, patch, true, &once, NULL, &err) == 0 && same_content(a, twice, once),
-	      "applying again changes nothing");
+		apply_patch(a, &req, once, patch, true, &twice, NULL, &err);
+		return;
+	}
+	check(apply_patch(a, &req, once, patch, true, &twice, NULL, &err) == 0, "what was applied can be so again");
+	check(same_content(a, once, twice), "applying again changes nothing");
 	none = OBJECT(a, F(apiVersion, VAL_STR(req.api_version)), F(kind, VAL_STR(req.kind)));
 	check(apply_patch(a, &req, once, none, false, &twice, NULL, &err) == 0, "an applier can give up everything");
 	check(!owns_anything(a, twice, req.manager), "and then owns nothing");
