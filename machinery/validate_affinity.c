@@ -4,35 +4,6 @@
 
 /* ---- nodes ---- */
 
-static void check_node_requirement(struct field_errors *e, const struct field_path *at, struct val r, bool allow_bad_values)
-{
-	static const str sets[] = { STR_INIT("In"), STR_INIT("NotIn"), { NULL, 0 } };
-	static const str marks[] = { STR_INIT("Exists"), STR_INIT("DoesNotExist"), { NULL, 0 } };
-	static const str orders[] = { STR_INIT("Gt"), STR_INIT("Lt"), { NULL, 0 } };
-	str operator = val_str(r, operator);
-	struct val values = val_get(r, values);
-	size_t i = 0;
-
-	if (str_in(operator, sets)) {
-		if (val_len(values) == 0)
-			field_required(e, FIELD(at, "values"), "must be specified when `operator` is 'In' or 'NotIn'");
-	} else if (str_in(operator, marks)) {
-		if (val_len(values))
-			field_forbidden(e, FIELD(at, "values"),
-					"may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-	} else if (str_in(operator, orders)) {
-		if (val_len(values) != 1)
-			field_required(e, FIELD(at, "values"),
-				       "must be specified single value when `operator` is 'Lt' or 'Gt'");
-	} else {
-		field_invalid(e, FIELD(at, "operator"), VAL_STR(operator), "not a valid selector operator");
-	}
-	check_label_key(e, FIELD(at, "key"), val_str(r, key));
-	if (!allow_bad_values)
-		VAL_EACH(v, values)
-			check_name(e, FIELD_INDEX(FIELD(at, "values"), i++), val_as_str(*v), name_check_label_value);
-}
-
 static void check_node_field(struct field_errors *e, const struct field_path *at, struct val r)
 {
 	str operator = val_str(r, operator), key = val_str(r, key);
@@ -54,7 +25,7 @@ void check_node_selector_term(struct field_errors *e, const struct field_path *a
 {
 	size_t i = 0;
 	VAL_EACH(r, val_get(term, matchExpressions))
-		check_node_requirement(e, FIELD_INDEX(FIELD(at, "matchExpressions"), i++), *r, allow_bad_values);
+		check_requirement(e, FIELD_INDEX(FIELD(at, "matchExpressions"), i++), *r, true, allow_bad_values);
 	i = 0;
 	VAL_EACH(r, val_get(term, matchFields))
 		check_node_field(e, FIELD_INDEX(FIELD(at, "matchFields"), i++), *r);

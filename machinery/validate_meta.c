@@ -364,13 +364,13 @@ void check_object_meta_update(struct field_errors *e, const struct field_path *a
 
 /* ---- selectors ---- */
 
-static void check_selector_requirement(struct field_errors *e, const struct field_path *at, struct val requirement,
-				       bool allow_bad_values)
+void check_requirement(struct field_errors *e, const struct field_path *at, struct val r, bool orders, bool allow_bad_values)
 {
 	static const str sets[] = { STR_INIT("In"), STR_INIT("NotIn"), { NULL, 0 } };
 	static const str marks[] = { STR_INIT("Exists"), STR_INIT("DoesNotExist"), { NULL, 0 } };
-	str operator = val_str(requirement, operator);
-	struct val values = val_get(requirement, values);
+	static const str comparisons[] = { STR_INIT("Gt"), STR_INIT("Lt"), { NULL, 0 } };
+	str operator = val_str(r, operator);
+	struct val values = val_get(r, values);
 	size_t i = 0;
 
 	if (str_in(operator, sets)) {
@@ -380,10 +380,14 @@ static void check_selector_requirement(struct field_errors *e, const struct fiel
 		if (val_len(values))
 			field_forbidden(e, FIELD(at, "values"),
 					"may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+	} else if (orders && str_in(operator, comparisons)) {
+		if (val_len(values) != 1)
+			field_required(e, FIELD(at, "values"),
+				       "must be specified single value when `operator` is 'Lt' or 'Gt'");
 	} else {
 		field_invalid(e, FIELD(at, "operator"), VAL_STR(operator), "not a valid selector operator");
 	}
-	check_label_key(e, FIELD(at, "key"), val_str(requirement, key));
+	check_label_key(e, FIELD(at, "key"), val_str(r, key));
 	if (!allow_bad_values)
 		VAL_EACH(v, values)
 			check_name(e, FIELD_INDEX(FIELD(at, "values"), i++), val_as_str(*v), name_check_label_value);
@@ -394,7 +398,7 @@ void check_label_selector(struct field_errors *e, const struct field_path *at, s
 	size_t i = 0;
 	check_labels(e, FIELD(at, "matchLabels"), val_get(selector, matchLabels));
 	VAL_EACH(r, val_get(selector, matchExpressions))
-		check_selector_requirement(e, FIELD_INDEX(FIELD(at, "matchExpressions"), i++), *r, allow_bad_values);
+		check_requirement(e, FIELD_INDEX(FIELD(at, "matchExpressions"), i++), *r, false, allow_bad_values);
 }
 
 /* ---- conditions ---- */
