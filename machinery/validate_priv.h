@@ -94,9 +94,9 @@ void check_managed_fields(struct field_errors *e, const struct field_path *at, s
 /* One word of a list of finalizers, as metadata and namespaces have them. */
 void check_finalizer_name(struct field_errors *e, const struct field_path *at, str name);
 
-/* LabelSelector objects; nothing is wrong with an absent one. With allow_bad_values, values need not be label values. */
 /* One condition of a label or node selector; orders: Gt and Lt are allowed. */
 void check_requirement(struct field_errors *e, const struct field_path *at, struct val r, bool orders, bool allow_bad_values);
+/* LabelSelector objects; nothing is wrong with an absent one. With allow_bad_values, values need not be label values. */
 void check_label_selector(struct field_errors *e, const struct field_path *at, struct val selector, bool allow_bad_values);
 /* metav1.Condition lists; those of older kinds have their own rules. */
 void check_conditions(struct field_errors *e, const struct field_path *at, struct val conditions);
