@@ -1,6 +1,4 @@
-/*
- * What update (apply.c) and apply (apply_patch.c) share.
- */
+/* What update (apply.c) and apply (apply_patch.c) share. */
 #ifndef C8S_MACHINERY_APPLY_PRIV_H
 #define C8S_MACHINERY_APPLY_PRIV_H
 

@@ -38,7 +38,8 @@ static struct val default_overhead(struct arena *a, struct val overhead)
 	return default_within(a, overhead, A_podFixed, default_resource_list);
 }
 
-struct val default_runtime_class(struct arena *a, struct val class) { return default_within(a, class, A_overhead, default_overhead); }
+struct val default_runtime_class(struct arena *a, struct val class) { return default_within(a, class, A_overhead,
+											    default_overhead); }
 
 /* ---- flow control ---- */
 
@@ -80,7 +81,8 @@ static struct val default_level_spec(struct arena *a, struct val spec)
 	return default_within(a, spec, A_exempt, default_exempt);
 }
 
-struct val default_priority_level(struct arena *a, struct val level) { return default_within(a, level, A_spec, default_level_spec); }
+struct val default_priority_level(struct arena *a, struct val level) { return default_within(a, level, A_spec,
+											     default_level_spec); }
 
 /* ---- HorizontalPodAutoscaler ---- */
 
@@ -88,13 +90,15 @@ enum { CPU_PERCENT = 80, SCALING_PERIOD = 15 };
 
 static struct val scaling_policy(struct arena *a, const char *type, int value)
 {
-	return OBJECT(a, F(type, VAL_STR(str_of(type))), F(value, val_of_int(value)), F(periodSeconds, val_of_int(SCALING_PERIOD)));
+	return OBJECT(a, F(type, VAL_STR(str_of(type))), F(value, val_of_int(value)),
+		      F(periodSeconds, val_of_int(SCALING_PERIOD)));
 }
 
 /* Either direction may change all pods at once; upwards 4 pods are always allowed, and there is no waiting. */
 static struct val default_behavior(struct arena *a, struct val behavior)
 {
-	struct val up = val_get(behavior, scaleUp), down = val_get(behavior, scaleDown), percent = scaling_policy(a, "Percent", 100);
+	struct val up = val_get(behavior, scaleUp), down = val_get(behavior, scaleDown),
+		percent = scaling_policy(a, "Percent", 100);
 
 	up = default_member(a, up, A_stabilizationWindowSeconds, val_of_int(0));
 	up = default_member(a, up, A_selectPolicy, VAL_LIT("Max"));
@@ -106,7 +110,8 @@ static struct val default_behavior(struct arena *a, struct val behavior)
 
 static bool has_metrics_annotation(struct val autoscaler)
 {
-	return val_exists(val_find(val_get(autoscaler, metadata, annotations), STR("autoscaling.alpha.kubernetes.io/metrics")));
+	return val_exists(val_find(val_get(autoscaler, metadata, annotations),
+				   STR("autoscaling.alpha.kubernetes.io/metrics")));
 }
 
 struct val default_autoscaler(struct arena *a, struct val autoscaler)
@@ -119,7 +124,8 @@ struct val default_autoscaler(struct arena *a, struct val autoscaler)
 		return val_with(a, autoscaler, spec, spec);
 	}
 	if (val_len(val_get(spec, metrics)) == 0) {
-		struct val target = OBJECT(a, F(type, VAL_LIT("Utilization")), F(averageUtilization, val_of_int(CPU_PERCENT)));
+		struct val target = OBJECT(a, F(type, VAL_LIT("Utilization")),
+					   F(averageUtilization, val_of_int(CPU_PERCENT)));
 		struct val resource = OBJECT(a, F(name, VAL_LIT("cpu")), F(target, target));
 		spec = val_with(a, spec, LIST(a, OBJECT(a, F(type, VAL_LIT("Resource")), F(resource, resource))), metrics);
 	}

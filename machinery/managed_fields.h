@@ -12,7 +12,7 @@
 #include "machinery/field_set.h"
 
 enum {
-	MANAGED_UPDATERS_MAX = 10, /* Update entries that are kept apart; older ones are put together */
+	MANAGED_UPDATERS_MAX = 10,  /* Update entries that are kept apart; older ones are put together */
 	MANAGED_ENTRIES_MAX = 1000, /* of one object; more is an error, as the work grows with each */
 };
 

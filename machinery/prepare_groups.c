@@ -18,7 +18,8 @@ static struct val now(struct arena *a)
 /* The metadata that a write to the status must not change. */
 static struct val keep_meta(struct arena *a, struct val object, struct val old)
 {
-	static const uint16_t kept[] = { A_deletionTimestamp, A_generation, A_selfLink, A_labels, A_annotations, A_finalizers, A_ownerReferences };
+	static const uint16_t kept[] = { A_deletionTimestamp, A_generation, A_selfLink, A_labels, A_annotations,
+					 A_finalizers, A_ownerReferences };
 	struct val meta = val_get(object, metadata);
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
 		meta = val_put(a, meta, kept[i], val_member(val_get(old, metadata), kept[i]));
@@ -82,7 +83,8 @@ struct val prepare_limit_range(struct arena *a, struct val range)
 
 static struct val only_name(struct arena *a, struct val ref) { return OBJECT(a, F(name, val_get(ref, name))); }
 
-struct val prepare_service_account(struct arena *a, struct val account) { return default_within(a, account, A_secrets, only_name); }
+struct val prepare_service_account(struct arena *a, struct val account) { return default_within(a, account, A_secrets,
+												only_name); }
 
 struct val prepare_service_account_update(struct arena *a, str subresource, struct val account, struct val old)
 {
@@ -144,7 +146,8 @@ static struct val keep_allocated(struct arena *a, struct val service, struct val
 			service = val_with(a, service, val_get(old, spec, clusterIPs), spec, clusterIPs);
 	}
 	if (has_node_ports(service) && has_node_ports(old))
-		service = val_with(a, service, keep_node_ports(a, val_get(service, spec, ports), val_get(old, spec, ports)), spec, ports);
+		service = val_with(a, service, keep_node_ports(a, val_get(service, spec, ports),
+							       val_get(old, spec, ports)), spec, ports);
 	if (has_health_check(service) && has_health_check(old) && val_int(service, spec, healthCheckNodePort) == 0)
 		service = val_with(a, service, val_get(old, spec, healthCheckNodePort), spec, healthCheckNodePort);
 	return service;
@@ -190,12 +193,14 @@ static struct val drop_by_type(struct arena *a, struct val service, struct val o
 			spec = val_without(a, val_without(a, spec, clusterIPs), clusterIP);
 		spec = drop_unchanged(a, drop_unchanged(a, spec, before, A_ipFamilies), before, A_ipFamilyPolicy);
 	}
-	if (has_node_ports(old) && !has_node_ports(service) && has_same_node_ports(a, val_get(spec, ports), val_get(before, ports)))
+	if (has_node_ports(old) && !has_node_ports(service) && has_same_node_ports(a, val_get(spec, ports),
+										   val_get(before, ports)))
 		spec = default_within(a, spec, A_ports, without_node_port);
 	if (has_health_check(old) && !has_health_check(service))
 		spec = drop_unchanged(a, spec, before, A_healthCheckNodePort);
 	if (is_type(old, "LoadBalancer") && !is_type(service, "LoadBalancer"))
-		spec = drop_unchanged(a, drop_unchanged(a, spec, before, A_allocateLoadBalancerNodePorts), before, A_loadBalancerClass);
+		spec = drop_unchanged(a, drop_unchanged(a, spec, before, A_allocateLoadBalancerNodePorts), before,
+				      A_loadBalancerClass);
 	if (is_external(old) && !is_external(service))
 		spec = drop_unchanged(a, spec, before, A_externalTrafficPolicy);
 	if (!is_type(service, "LoadBalancer"))
@@ -213,10 +218,12 @@ struct val prepare_service_update(struct arena *a, str subresource, struct val s
 
 /* ---- endpoints ---- */
 
-static struct val without_topology(struct arena *a, struct val endpoint) { return val_without(a, endpoint, deprecatedTopology); }
+static struct val without_topology(struct arena *a, struct val endpoint) { return val_without(a, endpoint,
+											      deprecatedTopology); }
 
 /* The field of old versions is read-only now. */
-struct val prepare_endpoint_slice(struct arena *a, struct val slice) { return default_within(a, slice, A_endpoints, without_topology); }
+struct val prepare_endpoint_slice(struct arena *a, struct val slice) { return default_within(a, slice, A_endpoints,
+											     without_topology); }
 
 struct val prepare_endpoint_slice_update(struct arena *a, str subresource, struct val slice, struct val old)
 {
@@ -237,7 +244,8 @@ struct val prepare_volume(struct arena *a, struct val volume)
 
 struct val prepare_volume_update(struct arena *a, str subresource, struct val volume, struct val old)
 {
-	struct val time = val_get(volume, status, lastPhaseTransitionTime), before = val_get(old, status, lastPhaseTransitionTime);
+	struct val time = val_get(volume, status, lastPhaseTransitionTime),
+		before = val_get(old, status, lastPhaseTransitionTime);
 	bool same_phase = str_eq(val_str(volume, status, phase), val_str(old, status, phase));
 
 	if (subresource.n == 0)
@@ -265,7 +273,8 @@ static struct val sync_data_sources(struct arena *a, struct val spec, struct val
 		spec = val_without(a, spec, dataSourceRef);
 		ref = VAL_EMPTY;
 	}
-	if (!val_has(old, dataSource) && !val_has(old, dataSourceRef) && !val_exists(ref) && !is_claim_or_snapshot(val_get(spec, dataSource)))
+	if (!val_has(old, dataSource) && !val_has(old, dataSourceRef) && !val_exists(ref) &&
+	    !is_claim_or_snapshot(val_get(spec, dataSource)))
 		spec = val_without(a, spec, dataSource);
 	source = val_get(spec, dataSource);
 	if (val_exists(source) && !val_exists(ref))
@@ -336,7 +345,8 @@ struct val prepare_csr_update(struct arena *a, str subresource, struct val csr, 
 		return csr;
 	csr = with_condition_times(a, csr, old);
 	if (str_eq(subresource, STR("approval")))
-		csr = val_put(a, csr, A_status, val_put(a, val_get(old, status), A_conditions, val_get(csr, status, conditions)));
+		csr = val_put(a, csr, A_status, val_put(a, val_get(old, status), A_conditions,
+							val_get(csr, status, conditions)));
 	return csr;
 }
 
@@ -347,7 +357,8 @@ struct val prepare_flow_update(struct arena *a, str subresource, struct val obje
 	if (subresource.n == 0)
 		return object;
 	struct val fields = val_get(object, metadata, managedFields), version = val_get(object, metadata, resourceVersion);
-	struct val meta = val_put(a, val_put(a, val_get(old, metadata), A_managedFields, fields), A_resourceVersion, version);
+	struct val meta = val_put(a, val_put(a, val_get(old, metadata), A_managedFields, fields), A_resourceVersion,
+				  version);
 	return val_put(a, object, A_metadata, meta);
 }
 
@@ -379,14 +390,17 @@ struct val prepare_api_service(struct arena *a, struct val service)
 {
 	if (val_has(service, spec, service))
 		return service;
-	struct val available = OBJECT(a, F(type, VAL_LIT("Available")), F(status, VAL_LIT("True")), F(lastTransitionTime, now(a)),
-				      F(reason, VAL_LIT("Local")), F(message, VAL_LIT("Local APIServices are always available")));
+	struct val available = OBJECT(a, F(type, VAL_LIT("Available")), F(status, VAL_LIT("True")),
+				      F(lastTransitionTime, now(a)),
+				      F(reason, VAL_LIT("Local")), F(message,
+								     VAL_LIT("Local APIServices are always available")));
 	return val_put(a, service, A_status, OBJECT(a, F(conditions, LIST(a, available))));
 }
 
 static str device_key(struct arena *a, struct val device)
 {
-	return arena_printf(a, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(val_str(device, driver)), STR_ARG(val_str(device, pool)),
+	return arena_printf(a, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(val_str(device, driver)),
+			    STR_ARG(val_str(device, pool)),
 			    STR_ARG(val_str(device, device)), STR_ARG(val_str(device, shareID)));
 }
 

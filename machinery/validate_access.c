@@ -22,12 +22,14 @@ static void check_policy_rules(struct field_errors *e, struct val rules, bool na
 	size_t i = 0;
 	VAL_EACH(rule, rules) {
 		const struct field_path *at = FIELD_INDEX(FIELD(NULL, "rules"), i++);
-		struct val urls = val_get(*rule, nonResourceURLs), groups = val_get(*rule, apiGroups), resources = val_get(*rule, resources);
+		struct val urls = val_get(*rule, nonResourceURLs), groups = val_get(*rule, apiGroups),
+			resources = val_get(*rule, resources);
 		if (val_len(val_get(*rule, verbs)) == 0)
 			field_required(e, FIELD(at, "verbs"), "verbs must contain at least one value");
 		if (val_len(urls)) {
 			if (namespaced)
-				field_invalid(e, FIELD(at, "nonResourceURLs"), urls, "namespaced rules cannot apply to non-resource URLs");
+				field_invalid(e, FIELD(at, "nonResourceURLs"), urls,
+					      "namespaced rules cannot apply to non-resource URLs");
 			if (val_len(groups) || val_len(resources) || val_len(val_get(*rule, resourceNames)))
 				field_invalid(e, FIELD(at, "nonResourceURLs"), urls,
 					      "rules cannot apply to both regular resources and non-resource URLs");
@@ -159,9 +161,11 @@ static void check_requirements(struct field_errors *e, const struct field_path *
 	if (!val_exists(selector))
 		return;
 	if (raw.n && val_len(requirements))
-		field_invalid(e, FIELD(at, "rawSelector"), VAL_STR(raw), "may not specified at the same time as requirements");
+		field_invalid(e, FIELD(at, "rawSelector"), VAL_STR(raw),
+			      "may not specified at the same time as requirements");
 	if (raw.n == 0 && val_len(requirements) == 0)
-		field_required(e, FIELD(at, "requirements"), "when " STR_FMT " is specified, requirements or rawSelector is required",
+		field_required(e, FIELD(at, "requirements"),
+			       "when " STR_FMT " is specified, requirements or rawSelector is required",
 			       STR_ARG(field_path_text(e->arena, at)));
 	VAL_EACH(requirement, requirements) {
 		const struct field_path *item = FIELD_INDEX(FIELD(at, "requirements"), i++);
@@ -173,7 +177,8 @@ static void check_requirements(struct field_errors *e, const struct field_path *
 		if ((str_eq(operator, STR("In")) || str_eq(operator, STR("NotIn"))) && val_len(values) == 0)
 			field_required(e, FIELD(item, "values"), "must be specified when `operator` is 'In' or 'NotIn'");
 		if ((str_eq(operator, STR("Exists")) || str_eq(operator, STR("DoesNotExist"))) && val_len(values))
-			field_forbidden(e, FIELD(item, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+			field_forbidden(e, FIELD(item, "values"),
+					"may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
 		if (!of_labels)
 			continue;
 		check_label_key(e, FIELD(item, "key"), key);
@@ -225,13 +230,15 @@ static void check_self_review(struct field_errors *e, struct val review)
 
 static void check_local_review(struct field_errors *e, struct val review)
 {
-	struct val resource = val_get(review, spec, resourceAttributes), other = val_get(review, spec, nonResourceAttributes);
+	struct val resource = val_get(review, spec, resourceAttributes),
+		other = val_get(review, spec, nonResourceAttributes);
 	str namespace = val_str(resource, namespace);
 
 	check_review_spec(e, val_get(review, spec), true);
 	check_no_meta(e, review, true);
 	if (val_exists(resource) && !str_eq(namespace, val_str(review, metadata, namespace)))
-		field_invalid(e, FIELD(NULL, "spec.resourceAttributes.namespace"), VAL_STR(namespace), "must match metadata.namespace");
+		field_invalid(e, FIELD(NULL, "spec.resourceAttributes.namespace"), VAL_STR(namespace),
+			      "must match metadata.namespace");
 	if (val_exists(other))
 		field_invalid(e, FIELD(NULL, "spec.nonResourceAttributes"),
 			      internal_form(e->arena, TYPE(authorization_v1, NonResourceAttributes), other),
@@ -269,9 +276,11 @@ static void check_system_class(struct field_errors *e, str name, int64_t value, 
 		if (!str_eq(known[i].name, name))
 			continue;
 		if (known[i].value != value)
-			field_forbidden(e, at, "%svalue of " STR_FMT " PriorityClass must be %lld", intro, STR_ARG(name), (long long)known[i].value);
+			field_forbidden(e, at, "%svalue of " STR_FMT " PriorityClass must be %lld", intro,
+					STR_ARG(name), (long long)known[i].value);
 		else if (is_default)
-			field_forbidden(e, at, "%sglobalDefault of " STR_FMT " PriorityClass must be false", intro, STR_ARG(name));
+			field_forbidden(e, at, "%sglobalDefault of " STR_FMT " PriorityClass must be false", intro,
+					STR_ARG(name));
 		return;
 	}
 	field_forbidden(e, at, "%s" STR_FMT " is not a known system priority class", intro, STR_ARG(name));
@@ -287,7 +296,8 @@ static void check_priority_class(struct field_errors *e, struct val class)
 	if (str_starts(name, STR("system-")))
 		check_system_class(e, name, value, val_bool(class, globalDefault));
 	else if (value > USER_PRIORITY_MAX)
-		field_forbidden(e, FIELD(NULL, "value"), "maximum allowed value of a user defined priority is %d", USER_PRIORITY_MAX);
+		field_forbidden(e, FIELD(NULL, "value"), "maximum allowed value of a user defined priority is %d",
+				USER_PRIORITY_MAX);
 	if (val_has(class, preemptionPolicy))
 		check_required_one_of(e, FIELD(NULL, "preemptionPolicy"), val_str(class, preemptionPolicy), policies);
 }
@@ -297,7 +307,8 @@ static void check_priority_class_update(struct field_errors *e, struct val class
 	check_meta_update(e, class, old);
 	if (val_int(class, value) != val_int(old, value))
 		field_forbidden(e, FIELD(NULL, "value"), "may not be changed in an update.");
-	check_immutable(e, FIELD(NULL, "preemptionPolicy"), NULL, val_get(class, preemptionPolicy), val_get(old, preemptionPolicy));
+	check_immutable(e, FIELD(NULL, "preemptionPolicy"), NULL, val_get(class, preemptionPolicy),
+			val_get(old, preemptionPolicy));
 }
 
 /* ---- RuntimeClass ---- */
@@ -322,7 +333,8 @@ static void check_class_tolerations(struct field_errors *e, const struct field_p
 	VAL_EACH(t, tolerations) {
 		/* no valid part has a newline, and invalid ones have got their errors */
 		str key = arena_printf(e->arena, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(val_str(*t, key)),
-				       STR_ARG(val_str(*t, operator)), STR_ARG(val_str(*t, value)), STR_ARG(val_str(*t, effect)));
+				       STR_ARG(val_str(*t, operator)), STR_ARG(val_str(*t, value)),
+					       STR_ARG(val_str(*t, effect)));
 		if (!set_add(&seen, key))
 			field_duplicate(e, FIELD_INDEX(at, i), internal_form(e->arena, TYPE(core_v1, Toleration), *t));
 		i++;
@@ -401,7 +413,8 @@ static void check_version(struct field_errors *e, const struct field_path *at, s
 static void check_candidate_spec(struct field_errors *e, struct val spec)
 {
 	const struct field_path *at = FIELD(NULL, "spec");
-	str binary = val_str(spec, binaryVersion), emulation = val_str(spec, emulationVersion), strategy = val_str(spec, strategy);
+	str binary = val_str(spec, binaryVersion), emulation = val_str(spec, emulationVersion),
+		strategy = val_str(spec, strategy);
 	struct semver of_binary, of_emulation, zero = { 0 };
 
 	check_given(e, FIELD(at, "leaseName"), val_str(spec, leaseName));
@@ -409,11 +422,13 @@ static void check_candidate_spec(struct field_errors *e, struct val spec)
 	check_given(e, FIELD(at, "binaryVersion"), binary);
 	check_version(e, FIELD(at, "binaryVersion"), binary, &of_binary);
 	if (binary.n && emulation.n && semver_cmp(&of_binary, &of_emulation) < 0)
-		field_invalid(e, FIELD(at, "binaryVersion"), VAL_STR(binary), "must be greater than or equal to `emulationVersion`");
+		field_invalid(e, FIELD(at, "binaryVersion"), VAL_STR(binary),
+			      "must be greater than or equal to `emulationVersion`");
 	if (!check_given(e, FIELD(at, "strategy"), strategy))
 		return;
 	if (str_eq(strategy, STR("OldestEmulationVersion")) && semver_cmp(&of_emulation, &zero) == 0)
-		field_required(e, FIELD(at, "emulationVersion"), "must be specified when `strategy` is 'OldestEmulationVersion'");
+		field_required(e, FIELD(at, "emulationVersion"),
+			       "must be specified when `strategy` is 'OldestEmulationVersion'");
 	check_strategy(e, FIELD(at, "strategy"), strategy);
 }
 
@@ -427,35 +442,46 @@ static void check_candidate_update(struct field_errors *e, struct val candidate,
 {
 	check_generic_meta_update(e, FIELD(NULL, "metadata"), val_get(candidate, metadata), val_get(old, metadata));
 	check_candidate_spec(e, val_get(candidate, spec));
-	check_immutable_str(e, FIELD(FIELD(NULL, "spec"), "leaseName"), val_str(candidate, spec, leaseName), val_str(old, spec, leaseName));
+	check_immutable_str(e, FIELD(FIELD(NULL, "spec"), "leaseName"), val_str(candidate, spec, leaseName),
+			    val_str(old, spec, leaseName));
 }
 
 const struct kind_rules rules_access[] = {
 	{ TYPE(rbac_v1, Role), name_rule_rbac, KIND_OWN_META, .check = check_role, .check_update = check_role_update },
-	{ TYPE(rbac_v1, ClusterRole), name_rule_rbac, KIND_OWN_META, .check = check_cluster_role, .check_update = check_cluster_role_update },
-	{ TYPE(rbac_v1, RoleBinding), name_rule_rbac, KIND_OWN_META, .defaults = default_role_binding, .check = check_role_binding,
+	{ TYPE(rbac_v1, ClusterRole), name_rule_rbac, KIND_OWN_META, .check = check_cluster_role,
+	  .check_update = check_cluster_role_update },
+	{ TYPE(rbac_v1, RoleBinding), name_rule_rbac, KIND_OWN_META, .defaults = default_role_binding,
+	  .check = check_role_binding,
 	  .check_update = check_role_binding_update },
 	{ TYPE(rbac_v1, ClusterRoleBinding), name_rule_rbac, KIND_OWN_META, .defaults = default_role_binding,
 	  .check = check_cluster_role_binding, .check_update = check_cluster_role_binding_update },
-	{ TYPE(authorization_v1, SubjectAccessReview), .flags = KIND_OWN_META | KIND_NOT_STORED, .check = check_subject_review },
-	{ TYPE(authorization_v1, SelfSubjectAccessReview), .flags = KIND_OWN_META | KIND_NOT_STORED, .check = check_self_review },
-	{ TYPE(authorization_v1, LocalSubjectAccessReview), .flags = KIND_OWN_META | KIND_NOT_STORED, .check = check_local_review },
+	{ TYPE(authorization_v1, SubjectAccessReview), .flags = KIND_OWN_META | KIND_NOT_STORED,
+	  .check = check_subject_review },
+	{ TYPE(authorization_v1, SelfSubjectAccessReview), .flags = KIND_OWN_META | KIND_NOT_STORED,
+	  .check = check_self_review },
+	{ TYPE(authorization_v1, LocalSubjectAccessReview), .flags = KIND_OWN_META | KIND_NOT_STORED,
+	  .check = check_local_review },
 	{ TYPE(authentication_v1, TokenRequest), .flags = KIND_OWN_META | KIND_NOT_STORED, .defaults = default_token_request,
 	  .check = check_token_request },
 	{ TYPE(authentication_v1, TokenReview), .flags = KIND_OWN_META | KIND_NOT_STORED },
 	{ TYPE(authentication_v1, SelfSubjectReview), .flags = KIND_OWN_META | KIND_NOT_STORED },
 	{ TYPE(authorization_v1, SelfSubjectRulesReview), .flags = KIND_OWN_META | KIND_NOT_STORED },
-	{ TYPE(certificates_v1, CertificateSigningRequest), .flags = KIND_OWN_META, .check = check_csr, .check_update = check_csr_update,
+	{ TYPE(certificates_v1, CertificateSigningRequest), .flags = KIND_OWN_META, .check = check_csr,
+	  .check_update = check_csr_update,
 	  .check_subresource = check_csr_subresource, .prepare = prepare_csr, .prepare_update = prepare_csr_update },
-	{ TYPE(certificates_v1beta1, ClusterTrustBundle), .flags = KIND_OWN_META, .check = check_bundle, .check_update = check_bundle_update },
+	{ TYPE(certificates_v1beta1, ClusterTrustBundle), .flags = KIND_OWN_META, .check = check_bundle,
+	  .check_update = check_bundle_update },
 	{ TYPE(scheduling_v1, PriorityClass), name_rule_subdomain, KIND_OWN_META, .defaults = default_priority_class,
 	  .check = check_priority_class, .check_update = check_priority_class_update, .prepare = prepare_first_generation },
-	{ TYPE(node_v1, RuntimeClass), name_rule_subdomain, KIND_OWN_META, .defaults = default_runtime_class, .check = check_runtime_class,
+	{ TYPE(node_v1, RuntimeClass), name_rule_subdomain, KIND_OWN_META, .defaults = default_runtime_class,
+	  .check = check_runtime_class,
 	  .check_update = check_runtime_class_update },
-	{ TYPE(coordination_v1, Lease), name_rule_subdomain, KIND_OWN_META, .check = check_lease, .check_update = check_lease_update },
+	{ TYPE(coordination_v1, Lease), name_rule_subdomain, KIND_OWN_META, .check = check_lease,
+	  .check_update = check_lease_update },
 	{ TYPE(coordination_v1beta1, LeaseCandidate), candidate_name, KIND_OWN_META, .check = check_candidate,
 	  .check_update = check_candidate_update },
-	{ TYPE(flowcontrol_v1, FlowSchema), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION, .defaults = default_flow_schema,
+	{ TYPE(flowcontrol_v1, FlowSchema), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
+	  .defaults = default_flow_schema,
 	  .check = check_flow_schema, .check_subresource = check_flowcontrol_status, .prepare_update = prepare_flow_update },
 	{ TYPE(flowcontrol_v1, PriorityLevelConfiguration), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_priority_level, .check = check_priority_level, .check_subresource = check_flowcontrol_status,

@@ -56,7 +56,8 @@ static void check_match_resources(struct field_errors *e, const struct field_pat
 /* Deletions cannot be changed. */
 static void check_mutating_operations(struct field_errors *e, const struct field_path *at, struct val match)
 {
-	static const str operations[] = { STR_INIT("*"), STR_INIT("CONNECT"), STR_INIT("CREATE"), STR_INIT("UPDATE"), { NULL, 0 } };
+	static const str operations[] = { STR_INIT("*"), STR_INIT("CONNECT"), STR_INIT("CREATE"), STR_INIT("UPDATE"),
+					  { NULL, 0 } };
 	VAL_EACH(rule, val_get(match, resourceRules))
 		VAL_EACH(operation, val_get(*rule, operations))
 			check_one_of(e, FIELD(FIELD(at, "resourceRules"), "operations"), val_as_str(*operation), operations);
@@ -94,12 +95,14 @@ static void check_param_kind(struct field_errors *e, const struct field_path *at
 		return;
 	check_param_version(e, FIELD(at, "apiVersion"), val_str(param, apiVersion));
 	if (check_given(e, FIELD(at, "kind"), kind) && name_check_dns1035_label(ascii_lower(e->arena, kind), &found))
-		field_invalid(e, FIELD(at, "kind"), VAL_STR(kind), "may have mixed case, but should otherwise match: " STR_FMT,
+		field_invalid(e, FIELD(at, "kind"), VAL_STR(kind),
+			      "may have mixed case, but should otherwise match: " STR_FMT,
 			      STR_ARG(name_errors_join(e->arena, &found, ",")));
 }
 
 /* What both kinds of policies say before what they do; conditions are left out when an update did not touch them. */
-static void check_policy_head(struct field_errors *e, const struct field_path *at, struct val spec, bool mutating, bool same_conditions)
+static void check_policy_head(struct field_errors *e, const struct field_path *at, struct val spec, bool mutating,
+			      bool same_conditions)
 {
 	struct val match = val_get(spec, matchConstraints);
 
@@ -123,16 +126,21 @@ static void check_policy_head(struct field_errors *e, const struct field_path *a
 
 static bool has_same_conditions(struct val now, struct val before)
 {
-	return val_semantic_equal(TYPE(admissionregistration_v1, ParamKind), val_get(now, paramKind), val_get(before, paramKind)) &&
-	       val_semantic_equal(TYPE(admissionregistration_v1, MatchCondition), val_get(now, matchConditions), val_get(before, matchConditions));
+	return val_semantic_equal(TYPE(admissionregistration_v1, ParamKind), val_get(now, paramKind),
+				  val_get(before, paramKind)) &&
+	       val_semantic_equal(TYPE(admissionregistration_v1, MatchCondition), val_get(now, matchConditions),
+				  val_get(before, matchConditions));
 }
 
 static bool is_identifier(str name)
 {
 	static const str reserved[] = {
-		STR_INIT("true"), STR_INIT("false"), STR_INIT("null"), STR_INIT("in"), STR_INIT("as"), STR_INIT("break"), STR_INIT("const"),
-		STR_INIT("continue"), STR_INIT("else"), STR_INIT("for"), STR_INIT("function"), STR_INIT("if"), STR_INIT("import"),
-		STR_INIT("let"), STR_INIT("loop"), STR_INIT("package"), STR_INIT("namespace"), STR_INIT("return"), STR_INIT("var"),
+		STR_INIT("true"), STR_INIT("false"), STR_INIT("null"), STR_INIT("in"), STR_INIT("as"),
+			STR_INIT("break"), STR_INIT("const"),
+		STR_INIT("continue"), STR_INIT("else"), STR_INIT("for"), STR_INIT("function"), STR_INIT("if"),
+			STR_INIT("import"),
+		STR_INIT("let"), STR_INIT("loop"), STR_INIT("package"), STR_INIT("namespace"), STR_INIT("return"),
+			STR_INIT("var"),
 		STR_INIT("void"), STR_INIT("while"), { NULL, 0 },
 	};
 	for (size_t i = 0; i < name.n; i++) {
@@ -184,8 +192,10 @@ static void check_param_ref(struct field_errors *e, const struct field_path *at,
 
 static void check_validation(struct field_errors *e, const struct field_path *at, struct val validation)
 {
-	static const str reasons[] = { STR_INIT("Forbidden"), STR_INIT("Invalid"), STR_INIT("RequestEntityTooLarge"), { NULL, 0 } };
-	str expression = val_str(validation, messageExpression), message = val_str(validation, message), trimmed = str_trim(message);
+	static const str reasons[] = { STR_INIT("Forbidden"), STR_INIT("Invalid"), STR_INIT("RequestEntityTooLarge"),
+				       { NULL, 0 } };
+	str expression = val_str(validation, messageExpression), message = val_str(validation, message),
+		trimmed = str_trim(message);
 
 	if (str_trim(val_str(validation, expression)).n == 0)
 		field_required(e, FIELD(at, "expression"), "expression is not specified");
@@ -211,13 +221,15 @@ static void check_audit_annotations(struct field_errors *e, const struct field_p
 		const struct field_path *item = FIELD_INDEX(at, i++);
 		str key = val_str(*annotation, key), expression = str_trim(val_str(*annotation, valueExpression));
 		if (policy.n)
-			check_label_key(e, FIELD(item, "key"), arena_printf(e->arena, STR_FMT "/" STR_FMT, STR_ARG(policy), STR_ARG(key)));
+			check_label_key(e, FIELD(item, "key"), arena_printf(e->arena, STR_FMT "/" STR_FMT,
+									    STR_ARG(policy), STR_ARG(key)));
 		else
 			field_invalid(e, FIELD(item, "key"), VAL_STR(key), "requires metadata.name be non-empty");
 		if (expression.n == 0)
 			field_required(e, FIELD(item, "valueExpression"), "valueExpression is not specified");
 		else if (expression.n > AUDIT_EXPRESSION_MAX)
-			field_required(e, FIELD(item, "valueExpression"), "must not exceed %d bytes in length", AUDIT_EXPRESSION_MAX);
+			field_required(e, FIELD(item, "valueExpression"), "must not exceed %d bytes in length",
+				       AUDIT_EXPRESSION_MAX);
 		if (!set_add(&keys, key))
 			field_duplicate(e, FIELD(item, "key"), VAL_STR(key));
 	}
@@ -227,7 +239,8 @@ static void check_validating_all(struct field_errors *e, struct val policy, bool
 {
 	static const char text[] = "validations or auditAnnotations must contain at least one item";
 	const struct field_path *at = FIELD(NULL, "spec");
-	struct val spec = val_get(policy, spec), validations = val_get(spec, validations), annotations = val_get(spec, auditAnnotations);
+	struct val spec = val_get(policy, spec), validations = val_get(spec, validations),
+		annotations = val_get(spec, auditAnnotations);
 	size_t i = 0;
 
 	check_policy_meta(e, policy);
@@ -324,7 +337,8 @@ static void check_mutation(struct field_errors *e, const struct field_path *at, 
 	else
 		check_given(e, FIELD(at_wanted, "expression"), str_trim(val_str(val_member(mutation, wanted), expression)));
 	if (val_exists(val_member(mutation, other)))
-		field_invalid(e, FIELD_STR(at, atom_str(other)), VAL_STR(arena_printf(e->arena, "{" STR_FMT "}", STR_ARG(atom_str(other)))),
+		field_invalid(e, FIELD_STR(at, atom_str(other)), VAL_STR(arena_printf(e->arena, "{" STR_FMT "}",
+										      STR_ARG(atom_str(other)))),
 			      "must not be specified when patchType is " STR_FMT, STR_ARG(type));
 }
 

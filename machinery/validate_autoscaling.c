@@ -26,7 +26,8 @@ static str api_version_error(struct arena *a, str version, bool may_be_core)
 	return STR_NONE;
 }
 
-static void check_reference(struct field_errors *e, const struct field_path *at, struct val ref, bool any_version, bool may_be_core)
+static void check_reference(struct field_errors *e, const struct field_path *at, struct val ref, bool any_version,
+			    bool may_be_core)
 {
 	str version = val_str(ref, apiVersion);
 
@@ -42,7 +43,8 @@ static void check_reference(struct field_errors *e, const struct field_path *at,
 static void check_target(struct field_errors *e, const struct field_path *at, struct val target)
 {
 	static const str types[] = { STR_INIT("Utilization"), STR_INIT("Value"), STR_INIT("AverageValue"), { NULL, 0 } };
-	struct val value = val_get(target, value), average = val_get(target, averageValue), percent = val_get(target, averageUtilization);
+	struct val value = val_get(target, value), average = val_get(target, averageValue),
+		percent = val_get(target, averageUtilization);
 	str type = val_str(target, type);
 
 	if (type.n == 0)
@@ -66,7 +68,8 @@ static void check_metric_name(struct field_errors *e, const struct field_path *a
 		check_name(e, FIELD(FIELD(at, "metric"), "name"), name, name_check_path_segment);
 }
 
-static void check_object_source(struct field_errors *e, const struct field_path *at, struct val source, const struct hpa_before *before)
+static void check_object_source(struct field_errors *e, const struct field_path *at, struct val source,
+				const struct hpa_before *before)
 {
 	struct val target = val_get(source, target);
 
@@ -74,7 +77,8 @@ static void check_object_source(struct field_errors *e, const struct field_path 
 	check_metric_name(e, at, source);
 	check_target(e, FIELD(at, "target"), target);
 	if (!val_has(target, value) && !val_has(target, averageValue))
-		field_required(e, FIELD(FIELD(at, "target"), "averageValue"), "must set either a target value or averageValue");
+		field_required(e, FIELD(FIELD(at, "target"), "averageValue"),
+			       "must set either a target value or averageValue");
 }
 
 static void check_external_source(struct field_errors *e, const struct field_path *at, struct val source)
@@ -87,7 +91,8 @@ static void check_external_source(struct field_errors *e, const struct field_pat
 		field_required(e, FIELD(FIELD(at, "target"), "averageValue"),
 			       "must set either a target value for metric or a per-pod target");
 	if (val_has(target, value) && val_has(target, averageValue))
-		field_forbidden(e, FIELD(FIELD(at, "target"), "value"), "may not set both a target value for metric and a per-pod target");
+		field_forbidden(e, FIELD(FIELD(at, "target"), "value"),
+				"may not set both a target value for metric and a per-pod target");
 }
 
 static void check_pods_source(struct field_errors *e, const struct field_path *at, struct val source)
@@ -132,7 +137,8 @@ static const struct source {
 	{ STR_INIT("ContainerResource"), A_containerResource },
 };
 
-static void check_source(struct field_errors *e, const struct field_path *at, atom member, struct val source, const struct hpa_before *before)
+static void check_source(struct field_errors *e, const struct field_path *at, atom member, struct val source,
+			 const struct hpa_before *before)
 {
 	if (member == A_object)
 		check_object_source(e, at, source, before);
@@ -144,9 +150,11 @@ static void check_source(struct field_errors *e, const struct field_path *at, at
 		check_resource_source(e, at, source, member == A_containerResource);
 }
 
-static void check_metric(struct field_errors *e, const struct field_path *at, struct val metric, const struct hpa_before *before)
+static void check_metric(struct field_errors *e, const struct field_path *at, struct val metric,
+			 const struct hpa_before *before)
 {
-	static const str types[] = { STR_INIT("ContainerResource"), STR_INIT("External"), STR_INIT("Object"), STR_INIT("Pods"),
+	static const str types[] = { STR_INIT("ContainerResource"), STR_INIT("External"), STR_INIT("Object"),
+				     STR_INIT("Pods"),
 				     STR_INIT("Resource"), { NULL, 0 } };
 	str type = val_str(metric, type);
 	size_t found = 0;
@@ -161,11 +169,13 @@ static void check_metric(struct field_errors *e, const struct field_path *at, st
 	}
 	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
 		if (str_eq(sources[i].type, type) && !val_exists(val_member(metric, sources[i].member)))
-			field_required(e, FIELD_STR(at, atom_str(sources[i].member)), "must populate information for the given metric source");
+			field_required(e, FIELD_STR(at, atom_str(sources[i].member)),
+				       "must populate information for the given metric source");
 	check_one_of(e, FIELD(at, "type"), type, types);
 	for (size_t i = 0; i < ARRAY_LEN(sources) && found != 1; i++)
 		if (!str_eq(sources[i].type, type) && val_exists(val_member(metric, sources[i].member)))
-			field_forbidden(e, FIELD_STR(at, atom_str(sources[i].member)), "must populate the given metric source only");
+			field_forbidden(e, FIELD_STR(at, atom_str(sources[i].member)),
+					"must populate the given metric source only");
 }
 
 static void check_metrics(struct field_errors *e, const struct field_path *at, struct val metrics, struct val min,
@@ -196,7 +206,8 @@ static void check_scaling_policy(struct field_errors *e, const struct field_path
 	if (period <= 0)
 		field_invalid(e, FIELD(at, "periodSeconds"), val_of_int(period), "must be greater than zero");
 	if (period > PERIOD_SECONDS_MAX)
-		field_invalid(e, FIELD(at, "periodSeconds"), val_of_int(period), "must be less than or equal to %d", PERIOD_SECONDS_MAX);
+		field_invalid(e, FIELD(at, "periodSeconds"), val_of_int(period), "must be less than or equal to %d",
+			      PERIOD_SECONDS_MAX);
 }
 
 static void check_scaling_rules(struct field_errors *e, const struct field_path *at, struct val rules)
@@ -210,7 +221,8 @@ static void check_scaling_rules(struct field_errors *e, const struct field_path 
 	if (val_as_int(window) < 0)
 		field_invalid(e, FIELD(at, "stabilizationWindowSeconds"), window, "must be greater than or equal to zero");
 	if (val_as_int(window) > WINDOW_SECONDS_MAX)
-		field_invalid(e, FIELD(at, "stabilizationWindowSeconds"), window, "must be less than or equal to %d", WINDOW_SECONDS_MAX);
+		field_invalid(e, FIELD(at, "stabilizationWindowSeconds"), window, "must be less than or equal to %d",
+			      WINDOW_SECONDS_MAX);
 	if (val_has(rules, selectPolicy))
 		check_one_of(e, FIELD(at, "selectPolicy"), val_str(rules, selectPolicy), select);
 	if (val_len(val_get(rules, policies)) == 0)
@@ -273,7 +285,8 @@ void check_autoscaler_update(struct field_errors *e, struct val autoscaler, stru
 	VAL_EACH(metric, val_get(old, spec, metrics))
 		if (str_eq(val_str(*metric, type), STR("Object")) && val_has(*metric, object))
 			before.bad_object_version |=
-				api_version_error(e->arena, val_str(*metric, object, describedObject, apiVersion), true).n > 0;
+				api_version_error(e->arena, val_str(*metric, object, describedObject, apiVersion),
+						  true).n > 0;
 	check_meta_update(e, autoscaler, old);
 	check_spec(e, val_get(autoscaler, spec), &before);
 }

@@ -23,7 +23,8 @@ static void check_labels_of(struct field_errors *e, const struct field_path *at,
 		if (!check(label, &found))
 			continue;
 		for (size_t i = 0; i < found.n; i++)
-			field_invalid(e, at, VAL_STR(text), "validating label \"" STR_FMT "\": " STR_FMT, STR_ARG(label), STR_ARG(found.text[i]));
+			field_invalid(e, at, VAL_STR(text), "validating label \"" STR_FMT "\": " STR_FMT,
+				      STR_ARG(label), STR_ARG(found.text[i]));
 		return;
 	}
 }
@@ -120,7 +121,8 @@ static str pem_certificates_error(struct arena *a, str pem)
 		return STR_NONE;
 	while (pem_next(a, &pem, &block)) {
 		if (!str_eq(block.type, STR("CERTIFICATE")))
-			return arena_printf(a, "only CERTIFICATE PEM blocks are allowed, found \"" STR_FMT "\"", STR_ARG(block.type));
+			return arena_printf(a, "only CERTIFICATE PEM blocks are allowed, found \"" STR_FMT "\"",
+					    STR_ARG(block.type));
 		if (block.has_headers)
 			return STR("no PEM block headers are permitted");
 		CLEANUP(x509_freep) X509 *certificate = parse_certificate(block.bytes);
@@ -154,7 +156,8 @@ str ca_bundle_error(struct arena *a, struct val bundle)
 /* ---- CertificateSigningRequest ---- */
 
 static const str usages[] = {
-	STR_INIT("any"), STR_INIT("cert sign"), STR_INIT("client auth"), STR_INIT("code signing"), STR_INIT("content commitment"),
+	STR_INIT("any"), STR_INIT("cert sign"), STR_INIT("client auth"), STR_INIT("code signing"),
+		STR_INIT("content commitment"),
 	STR_INIT("crl sign"), STR_INIT("data encipherment"), STR_INIT("decipher only"), STR_INIT("digital signature"),
 	STR_INIT("email protection"), STR_INIT("encipher only"), STR_INIT("ipsec end system"), STR_INIT("ipsec tunnel"),
 	STR_INIT("ipsec user"), STR_INIT("key agreement"), STR_INIT("key encipherment"), STR_INIT("microsoft sgc"),
@@ -164,7 +167,8 @@ static const str usages[] = {
 
 /* What an update tolerates because the request had it before. */
 struct csr_before {
-	bool both_decisions, legacy_signer, double_conditions, untyped_condition, any_certificate, unknown_usages, double_usages;
+	bool both_decisions, legacy_signer, double_conditions, untyped_condition, any_certificate, unknown_usages,
+		double_usages;
 };
 
 static size_t count_conditions(struct val csr, str type)
@@ -196,7 +200,8 @@ static struct csr_before csr_before(struct arena *a, struct val csr, struct val 
 	return b;
 }
 
-static void check_csr_conditions(struct field_errors *e, const struct field_path *at, struct val conditions, const struct csr_before *before)
+static void check_csr_conditions(struct field_errors *e, const struct field_path *at, struct val conditions,
+				 const struct csr_before *before)
 {
 	static const str decisions[] = { STR_INIT("Approved"), STR_INIT("Denied"), STR_INIT("Failed"), { NULL, 0 } };
 	static const str true_only[] = { STR_INIT("True"), { NULL, 0 } };
@@ -211,7 +216,8 @@ static void check_csr_conditions(struct field_errors *e, const struct field_path
 		bool approves = str_eq(type, STR("Approved")), denies = str_eq(type, STR("Denied"));
 		if (type.n == 0 && !before->untyped_condition)
 			field_missing(e, FIELD(item, "type"));
-		check_required_one_of(e, FIELD(item, "status"), val_str(*c, status), str_in(type, decisions) ? true_only : statuses);
+		check_required_one_of(e, FIELD(item, "status"), val_str(*c, status),
+				      str_in(type, decisions) ? true_only : statuses);
 		approved |= approves;
 		denied |= denies;
 		if ((approves || denies) && approved && denied && !before->both_decisions)
@@ -221,7 +227,8 @@ static void check_csr_conditions(struct field_errors *e, const struct field_path
 	}
 }
 
-static void check_usages(struct field_errors *e, const struct field_path *at, struct val given, const struct csr_before *before)
+static void check_usages(struct field_errors *e, const struct field_path *at, struct val given,
+			 const struct csr_before *before)
 {
 	CLEANUP(map_done) struct map seen = MAP_INIT;
 	size_t i = 0;
@@ -258,11 +265,13 @@ static void check_csr_all(struct field_errors *e, struct val csr, const struct c
 		field_invalid(e, FIELD(at, "request"), val_get(spec, request), "%s", wrong);
 	check_usages(e, FIELD(at, "usages"), val_get(spec, usages), before);
 	if (str_eq(signer, STR("kubernetes.io/legacy-unknown")) && !before->legacy_signer)
-		field_invalid(e, FIELD(at, "signerName"), VAL_STR(signer), "the legacy signerName is not allowed via this API version");
+		field_invalid(e, FIELD(at, "signerName"), VAL_STR(signer),
+			      "the legacy signerName is not allowed via this API version");
 	else
 		check_signer_name(e, FIELD(at, "signerName"), signer);
 	if (val_exists(seconds) && val_as_int(seconds) < EXPIRATION_MIN)
-		field_invalid(e, FIELD(at, "expirationSeconds"), seconds, "may not specify a duration less than 600 seconds (10 minutes)");
+		field_invalid(e, FIELD(at, "expirationSeconds"), seconds,
+			      "may not specify a duration less than 600 seconds (10 minutes)");
 	check_csr_conditions(e, FIELD(at_status, "conditions"), val_get(csr, status, conditions), before);
 	if (before->any_certificate)
 		return;
@@ -293,7 +302,8 @@ static void check_decision(struct field_errors *e, struct val csr, struct val ol
 		field_forbidden(e, at, "updates may not add a condition of type \"" STR_FMT "\"", STR_ARG(type));
 	} else if (val_len(now) == val_len(before) && !val_semantic_equal(of, now, before)) {
 		str diff = form_diff(e->arena, internal_form(e->arena, of, before), internal_form(e->arena, of, now));
-		field_forbidden(e, at, "updates may not modify a condition of type \"" STR_FMT "\"\n" STR_FMT, STR_ARG(type), STR_ARG(diff));
+		field_forbidden(e, at, "updates may not modify a condition of type \"" STR_FMT "\"\n" STR_FMT,
+				STR_ARG(type), STR_ARG(diff));
 	}
 }
 
@@ -306,7 +316,8 @@ static void check_csr_change(struct field_errors *e, struct val csr, struct val 
 	check_csr_all(e, csr, &before);
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
 		if (count_conditions(csr, kept[i]) < count_conditions(old, kept[i]))
-			field_forbidden(e, FIELD(at, "conditions"), "updates may not remove a condition of type \"" STR_FMT "\"", STR_ARG(kept[i]));
+			field_forbidden(e, FIELD(at, "conditions"),
+					"updates may not remove a condition of type \"" STR_FMT "\"", STR_ARG(kept[i]));
 	if (!may_decide) {
 		check_decision(e, csr, old, STR("Approved"));
 		check_decision(e, csr, old, STR("Denied"));
@@ -320,7 +331,8 @@ static void check_csr_change(struct field_errors *e, struct val csr, struct val 
 	check_meta_update(e, csr, old);
 }
 
-void check_csr_update(struct field_errors *e, struct val csr, struct val old) { check_csr_change(e, csr, old, false, false); }
+void check_csr_update(struct field_errors *e, struct val csr, struct val old) { check_csr_change(e, csr, old, false,
+												 false); }
 
 void check_csr_subresource(struct field_errors *e, str subresource, struct val csr, struct val old)
 {
@@ -444,5 +456,6 @@ void check_bundle_update(struct field_errors *e, struct val bundle, struct val o
 {
 	check_bundle_all(e, bundle, !str_eq(val_str(bundle, spec, trustBundle), val_str(old, spec, trustBundle)));
 	check_meta_update(e, bundle, old);
-	check_immutable_str(e, FIELD(FIELD(NULL, "spec"), "signerName"), val_str(bundle, spec, signerName), val_str(old, spec, signerName));
+	check_immutable_str(e, FIELD(FIELD(NULL, "spec"), "signerName"), val_str(bundle, spec, signerName),
+			    val_str(old, spec, signerName));
 }

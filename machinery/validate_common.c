@@ -84,7 +84,8 @@ static void add_all(struct field_errors *e, const struct field_path *at, str val
 }
 
 /* Old values are looked through only for bad ones, and only as long as errors are gathered. */
-static bool is_excused(struct field_errors *e, str value, struct val old) { return e->n == FIELD_ERRORS_MAX || list_has(old, value); }
+static bool is_excused(struct field_errors *e, str value, struct val old) { return e->n == FIELD_ERRORS_MAX ||
+									    list_has(old, value); }
 
 void check_legacy_ip(struct field_errors *e, const struct field_path *at, str value, struct val old)
 {

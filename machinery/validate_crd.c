@@ -9,7 +9,8 @@ enum { SELECTABLE_MAX = 8, WARNING_MAX = 256 };
 
 struct crd {
 	struct val spec, versions;
-	struct val validation, subresources, columns, selectable; /* of all versions; VAL_NONE when they differ or there is none */
+	struct val validation, subresources, columns,
+		selectable; /* of all versions; VAL_NONE when they differ or there is none */
 	struct val shown;                                        /* versions without what stands above */
 };
 
@@ -39,7 +40,8 @@ static struct crd crd_view(struct arena *a, struct val spec)
 		.versions = versions,
 		.validation = common(versions, A_schema, TYPE(apiextensions_v1, CustomResourceValidation)),
 		.subresources = common(versions, A_subresources, TYPE(apiextensions_v1, CustomResourceSubresources)),
-		.columns = common(versions, A_additionalPrinterColumns, TYPE(apiextensions_v1, CustomResourceColumnDefinition)),
+		.columns = common(versions, A_additionalPrinterColumns,
+				  TYPE(apiextensions_v1, CustomResourceColumnDefinition)),
 		.selectable = common(versions, A_selectableFields, TYPE(apiextensions_v1, SelectableField)),
 	};
 	static const uint16_t moved[] = { A_schema, A_subresources, A_additionalPrinterColumns, A_selectableFields };
@@ -71,7 +73,8 @@ struct crd_before {
 
 static void check_crd_names(struct field_errors *e, const struct field_path *at, struct val names)
 {
-	static const uint16_t labels[] = { A_plural, A_singular }, kinds[] = { A_kind, A_listKind }, lists[] = { A_shortNames, A_categories };
+	static const uint16_t labels[] = { A_plural, A_singular }, kinds[] = { A_kind, A_listKind },
+		lists[] = { A_shortNames, A_categories };
 	struct name_errors found;
 	str kind = val_str(names, kind), list_kind = val_str(names, listKind);
 
@@ -83,7 +86,8 @@ static void check_crd_names(struct field_errors *e, const struct field_path *at,
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		str name = val_as_str(val_member(names, kinds[i]));
 		if (name.n && name_check_dns1035_label(ascii_lower(e->arena, name), &found))
-			field_invalid(e, FIELD_STR(at, atom_str(kinds[i])), VAL_STR(name), "may have mixed case, but should otherwise match: " STR_FMT,
+			field_invalid(e, FIELD_STR(at, atom_str(kinds[i])), VAL_STR(name),
+				      "may have mixed case, but should otherwise match: " STR_FMT,
 				      STR_ARG(name_errors_join(e->arena, &found, ",")));
 	}
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
@@ -91,7 +95,8 @@ static void check_crd_names(struct field_errors *e, const struct field_path *at,
 		if (lists[i] == A_categories && kind.n && str_eq(kind, list_kind))
 			field_invalid(e, FIELD(at, "listKind"), VAL_STR(list_kind), "kind and listKind may not be the same");
 		VAL_EACH(name, val_member(names, lists[i]))
-			check_name_joined(e, FIELD_INDEX(FIELD_STR(at, atom_str(lists[i])), j++), val_as_str(*name), name_check_dns1035_label, ",");
+			check_name_joined(e, FIELD_INDEX(FIELD_STR(at, atom_str(lists[i])), j++), val_as_str(*name),
+					  name_check_dns1035_label, ",");
 	}
 }
 
@@ -124,18 +129,21 @@ static void check_deprecation(struct field_errors *e, const struct field_path *a
 }
 
 /* A path in the dot notation that begins with one of two roots. */
-static void check_simple_path(struct field_errors *e, const struct field_path *at, str path, const char *root, const char *other)
+static void check_simple_path(struct field_errors *e, const struct field_path *at, str path, const char *root,
+			      const char *other)
 {
 	if (path.p[0] != '.')
 		field_invalid(e, at, VAL_STR(path), "must be a simple json path starting with .");
 	else if (root && !str_starts(path, str_of(root)) && (!other || !str_starts(path, str_of(other))))
 		field_invalid(e, at, VAL_STR(path), "should be a json path under %s%.*s%s%.*s", other ? "either " : "",
-			      (int)strlen(root) - 1, root, other ? " or " : "", other ? (int)strlen(other) - 1 : 0, other ? other : "");
+			      (int)strlen(root) - 1, root, other ? " or " : "", other ? (int)strlen(other) - 1 : 0,
+				      other ? other : "");
 }
 
 static void check_scale(struct field_errors *e, const struct field_path *at, struct val scale)
 {
-	str spec = val_str(scale, specReplicasPath), status = val_str(scale, statusReplicasPath), selector = val_str(scale, labelSelectorPath);
+	str spec = val_str(scale, specReplicasPath), status = val_str(scale, statusReplicasPath),
+		selector = val_str(scale, labelSelectorPath);
 
 	if (!val_exists(scale))
 		return;
@@ -149,9 +157,11 @@ static void check_scale(struct field_errors *e, const struct field_path *at, str
 
 static void check_columns(struct field_errors *e, const struct field_path *at, struct val columns)
 {
-	static const str types[] = { STR_INIT("boolean"), STR_INIT("date"), STR_INIT("integer"), STR_INIT("number"), STR_INIT("string"),
+	static const str types[] = { STR_INIT("boolean"), STR_INIT("date"), STR_INIT("integer"), STR_INIT("number"),
+				     STR_INIT("string"),
 				     { NULL, 0 } };
-	static const str formats[] = { STR_INIT("byte"), STR_INIT("date"), STR_INIT("date-time"), STR_INIT("double"), STR_INIT("float"),
+	static const str formats[] = { STR_INIT("byte"), STR_INIT("date"), STR_INIT("date-time"), STR_INIT("double"),
+				       STR_INIT("float"),
 				       STR_INIT("int32"), STR_INIT("int64"), STR_INIT("password"), { NULL, 0 } };
 	size_t i = 0;
 
@@ -162,7 +172,8 @@ static void check_columns(struct field_errors *e, const struct field_path *at, s
 		if (type.n == 0)
 			field_required(e, FIELD(item, "type"), "must be one of boolean,date,integer,number,string");
 		else if (!str_in(type, types))
-			field_invalid(e, FIELD(item, "type"), VAL_STR(type), "must be one of boolean,date,integer,number,string");
+			field_invalid(e, FIELD(item, "type"), VAL_STR(type),
+				      "must be one of boolean,date,integer,number,string");
 		if (format.n && !str_in(format, formats))
 			field_invalid(e, FIELD(item, "format"), VAL_STR(format),
 				      "must be one of byte,date,date-time,double,float,int32,int64,password");
@@ -171,7 +182,8 @@ static void check_columns(struct field_errors *e, const struct field_path *at, s
 	}
 }
 
-static void check_selectable(struct field_errors *e, const struct field_path *at, struct val fields, struct val schema, bool allow_many)
+static void check_selectable(struct field_errors *e, const struct field_path *at, struct val fields, struct val schema,
+			     bool allow_many)
 {
 	static const str types[] = { STR_INIT("string"), STR_INIT("boolean"), STR_INIT("integer"), { NULL, 0 } };
 	CLEANUP(map_done) struct map seen = MAP_INIT;
@@ -211,7 +223,8 @@ static bool keeps_selectable(struct val now, struct val before)
 }
 
 /* at: of the version; full is the version, shown what of it stands in the view; old is NULL for a new one. */
-static void check_version(struct field_errors *e, const struct field_path *at, struct val full, struct val shown, const struct val *old,
+static void check_version(struct field_errors *e, const struct field_path *at, struct val full, struct val shown,
+			  const struct val *old,
 			  const struct schema_options *opt)
 {
 	struct val fields = val_get(shown, selectableFields);
@@ -231,7 +244,8 @@ static void check_version(struct field_errors *e, const struct field_path *at, s
 				 old && keeps_selectable(fields, val_get(*old, selectableFields)));
 }
 
-static void check_versions(struct field_errors *e, const struct field_path *at, const struct crd *crd, const struct crd_before *before,
+static void check_versions(struct field_errors *e, const struct field_path *at, const struct crd *crd,
+			   const struct crd_before *before,
 			   const struct schema_options *opt)
 {
 	CLEANUP(map_done) struct map names = MAP_INIT, old = MAP_INIT;
@@ -245,7 +259,8 @@ static void check_versions(struct field_errors *e, const struct field_path *at, 
 		struct val version = val_at(crd->versions, i);
 		stored += val_bool(version, storage);
 		unique &= set_add(&names, val_str(version, name));
-		check_version(e, FIELD_INDEX(at, i), version, val_at(crd->shown, i), map_get(&old, val_str(version, name)), opt);
+		check_version(e, FIELD_INDEX(at, i), version, val_at(crd->shown, i),
+			      map_get(&old, val_str(version, name)), opt);
 	}
 	if (!unique)
 		field_invalid(e, at, shown, "must contain unique version names");
@@ -279,7 +294,8 @@ static bool any_version_has(struct val versions, schema_test *test)
 
 static bool is_known_review(str version) { return str_eq(version, STR("v1")) || str_eq(version, STR("v1beta1")); }
 
-static void check_conversion_reviews(struct field_errors *e, const struct field_path *at, struct val versions, bool allow_unknown)
+static void check_conversion_reviews(struct field_errors *e, const struct field_path *at, struct val versions,
+				     bool allow_unknown)
 {
 	CLEANUP(map_done) struct map seen = MAP_INIT;
 	bool known = false;
@@ -302,12 +318,15 @@ static void check_conversion_reviews(struct field_errors *e, const struct field_
 		field_invalid(e, at, versions, "must include at least one of v1, v1beta1");
 }
 
-static void check_conversion(struct field_errors *e, const struct field_path *at, struct val conversion, const struct crd_before *before)
+static void check_conversion(struct field_errors *e, const struct field_path *at, struct val conversion,
+			     const struct crd_before *before)
 {
 	static const str strategies[] = { STR_INIT("None"), STR_INIT("Webhook"), { NULL, 0 } };
 	static const char text[] = "should not be set when strategy is not set to Webhook";
-	const struct field_path *at_client = FIELD(at, "webhookClientConfig"), *at_reviews = FIELD(at, "conversionReviewVersions");
-	struct val client = val_get(conversion, webhook, clientConfig), reviews = val_get(conversion, webhook, conversionReviewVersions);
+	const struct field_path *at_client = FIELD(at, "webhookClientConfig"),
+		*at_reviews = FIELD(at, "conversionReviewVersions");
+	struct val client = val_get(conversion, webhook, clientConfig),
+		reviews = val_get(conversion, webhook, conversionReviewVersions);
 
 	if (!val_exists(conversion))
 		return;
@@ -317,10 +336,12 @@ static void check_conversion(struct field_errors *e, const struct field_path *at
 			field_required(e, at_client, "required when strategy is set to Webhook");
 		else
 			check_webhook_client(e, at_client, client);
-		if (before->established && !ca_bundle_error(e->arena, val_get(before->spec, conversion, webhook, clientConfig, caBundle)).n) {
+		if (before->established && !ca_bundle_error(e->arena, val_get(before->spec, conversion, webhook,
+									      clientConfig, caBundle)).n) {
 			str wrong = ca_bundle_error(e->arena, val_get(client, caBundle));
 			if (wrong.n)
-				field_invalid(e, FIELD(at_client, "caBundle"), val_get(client, caBundle), STR_FMT, STR_ARG(wrong));
+				field_invalid(e, FIELD(at_client, "caBundle"), val_get(client, caBundle), STR_FMT,
+					      STR_ARG(wrong));
 		}
 		check_conversion_reviews(e, at_reviews, reviews, before->unknown_reviews);
 		return;
@@ -350,7 +371,8 @@ static void check_required_names(struct field_errors *e, const struct field_path
 		check_given(e, FIELD_STR(at, atom_str(required[i])), val_as_str(val_member(names, required[i])));
 }
 
-static void check_shared(struct field_errors *e, const struct field_path *at, const struct crd *crd, const struct crd_before *before,
+static void check_shared(struct field_errors *e, const struct field_path *at, const struct crd *crd,
+			 const struct crd_before *before,
 			 const struct schema_options *opt)
 {
 	struct crd old = crd_view(e->arena, before->spec);
@@ -364,9 +386,11 @@ static void check_shared(struct field_errors *e, const struct field_path *at, co
 	if (val_len(crd->selectable) == 0)
 		return;
 	if (!val_exists(crd->validation))
-		field_invalid(e, FIELD(at, "selectableFields"), VAL_LIT(""), "may only be set when validations.schema is included");
+		field_invalid(e, FIELD(at, "selectableFields"), VAL_LIT(""),
+			      "may only be set when validations.schema is included");
 	else
-		check_selectable(e, FIELD(at, "selectableFields"), crd->selectable, val_get(crd->validation, openAPIV3Schema),
+		check_selectable(e, FIELD(at, "selectableFields"), crd->selectable,
+				 val_get(crd->validation, openAPIV3Schema),
 				 keeps_selectable(crd->selectable, old.selectable));
 }
 
@@ -385,15 +409,18 @@ static void check_crd_spec(struct field_errors *e, struct val spec, const struct
 	if (!before->no_schema || !preserves)
 		check_schemas_given(e, FIELD(at, "versions"), &crd, before->no_schema);
 	if (defaults && preserves)
-		field_invalid(e, FIELD(at, "preserveUnknownFields"), val_of_bool(true), "must be false in order to use defaults in the schema");
+		field_invalid(e, FIELD(at, "preserveUnknownFields"), val_of_bool(true),
+			      "must be false in order to use defaults in the schema");
 	check_versions(e, FIELD(at, "versions"), &crd, before, &opt);
 	if (val_len(crd.versions))
-		check_name_joined(e, FIELD(at, "version"), val_str(val_at(crd.versions, 0), name), name_check_dns1035_label, ",");
+		check_name_joined(e, FIELD(at, "version"), val_str(val_at(crd.versions, 0), name),
+				  name_check_dns1035_label, ",");
 	check_required_names(e, FIELD(at, "names"), val_get(spec, names));
 	check_crd_names(e, FIELD(at, "names"), val_get(spec, names));
 	check_shared(e, at, &crd, before, &opt);
 	if (val_exists(strategy) && !str_eq(val_as_str(strategy), STR("None")) && preserves)
-		field_invalid(e, FIELD(FIELD(at, "conversion"), "strategy"), strategy, "must be None if spec.preserveUnknownFields is true");
+		field_invalid(e, FIELD(FIELD(at, "conversion"), "strategy"), strategy,
+			      "must be None if spec.preserveUnknownFields is true");
 	check_conversion(e, FIELD(at, "conversion"), val_get(spec, conversion), before);
 }
 
@@ -412,7 +439,8 @@ static void check_stored_versions(struct field_errors *e, struct val crd)
 	VAL_EACH(version, versions) {
 		set_add(&named, val_str(*version, name));
 		if (val_bool(*version, storage) && !set_has(&was_stored, val_str(*version, name)))
-			field_invalid(e, at, stored, "must have the storage version " STR_FMT, STR_ARG(val_str(*version, name)));
+			field_invalid(e, at, stored, "must have the storage version " STR_FMT,
+				      STR_ARG(val_str(*version, name)));
 	}
 	VAL_EACH(name, stored) {
 		str n = val_as_str(*name);
@@ -437,7 +465,8 @@ static enum approval approval_of(struct val crd)
 		return APPROVAL_MISSING;
 	if (str_starts(text, STR("unapproved")))
 		return APPROVAL_BYPASSED;
-	bool is_url = str_cut(text, ':', &scheme, &rest) && scheme.n && str_starts(rest, STR("//")) && rest.n > 2 && rest.p[2] != '/';
+	bool is_url = str_cut(text, ':', &scheme, &rest) && scheme.n && str_starts(rest,
+										   STR("//")) && rest.n > 2 && rest.p[2] != '/';
 	return is_url ? APPROVAL_GIVEN : APPROVAL_INVALID;
 }
 
@@ -476,7 +505,8 @@ static void check_crd_rest(struct field_errors *e, struct val crd, struct val ol
 static void check_crd_name(struct field_errors *e, const struct field_path *at, struct val crd, str name, bool prefix)
 {
 	struct name_errors found;
-	str wanted = arena_printf(e->arena, STR_FMT "." STR_FMT, STR_ARG(val_str(crd, spec, names, plural)), STR_ARG(val_str(crd, spec, group)));
+	str wanted = arena_printf(e->arena, STR_FMT "." STR_FMT, STR_ARG(val_str(crd, spec, names, plural)),
+				  STR_ARG(val_str(crd, spec, group)));
 
 	if (name.n == 0)
 		return;
@@ -524,7 +554,8 @@ static bool schema_has_bad_keys(struct val schema)
 
 static struct crd_before crd_before(struct arena *a, struct val old)
 {
-	struct val versions = val_get(old, spec, versions), reviews = val_get(old, spec, conversion, webhook, conversionReviewVersions);
+	struct val versions = val_get(old, spec, versions), reviews = val_get(old, spec, conversion, webhook,
+									      conversionReviewVersions);
 	struct crd_before b = {
 		.spec = val_get(old, spec),
 		.established = is_established(old),

@@ -37,7 +37,8 @@ static bool any_has(struct val schemas, schema_test *test, unsigned depth);
 static bool has_below(struct val schema, schema_test *test, unsigned depth)
 {
 	static const uint16_t single[] = { A_items, A_not, A_additionalProperties, A_additionalItems };
-	static const uint16_t many[] = { A_items, A_allOf, A_anyOf, A_oneOf, A_properties, A_patternProperties, A_definitions, A_dependencies };
+	static const uint16_t many[] = { A_items, A_allOf, A_anyOf, A_oneOf, A_properties, A_patternProperties,
+					 A_definitions, A_dependencies };
 
 	if (!val_is(schema, VAL_OBJECT) || depth == SCHEMA_DEPTH_MAX)
 		return false;
@@ -47,7 +48,8 @@ static bool has_below(struct val schema, schema_test *test, unsigned depth)
 		if (has_below(val_member(schema, single[i]), test, depth + 1))
 			return true;
 	for (size_t i = 0; i < ARRAY_LEN(many); i++)
-		if ((many[i] != A_items || val_is(val_get(schema, items), VAL_LIST)) && any_has(val_member(schema, many[i]), test, depth + 1))
+		if ((many[i] != A_items || val_is(val_get(schema, items), VAL_LIST)) &&
+		    any_has(val_member(schema, many[i]), test, depth + 1))
 			return true;
 	return false;
 }
@@ -65,7 +67,8 @@ static bool any_has(struct val schemas, schema_test *test, unsigned depth)
 
 bool schema_has(struct val schema, schema_test *test) { return has_below(schema, test, 0); }
 
-static const str openapi_types[] = { STR_INIT("array"), STR_INIT("boolean"), STR_INIT("integer"), STR_INIT("number"), STR_INIT("object"),
+static const str openapi_types[] = { STR_INIT("array"), STR_INIT("boolean"), STR_INIT("integer"), STR_INIT("number"),
+				     STR_INIT("object"),
 				     STR_INIT("string"), { NULL, 0 } };
 
 bool schema_has_default(struct val schema) { return val_has(schema, default); }
@@ -77,7 +80,8 @@ bool schema_has_extension(struct val schema)
 	       val_has(schema, x_kubernetes_list_type) || val_len(val_get(schema, x_kubernetes_validations));
 }
 
-bool schema_has_bad_type(struct val schema) { return val_str(schema, type).n && !str_in(val_str(schema, type), openapi_types); }
+bool schema_has_bad_type(struct val schema) { return val_str(schema, type).n &&
+					      !str_in(val_str(schema, type), openapi_types); }
 
 /* Items of a set must be compared as a whole. */
 bool schema_has_divisible_set(struct val schema)
@@ -86,7 +90,8 @@ bool schema_has_divisible_set(struct val schema)
 	if (!str_eq(val_str(schema, x_kubernetes_list_type), STR("set")))
 		return false;
 	if (is_kind(items, "array"))
-		return val_has(items, x_kubernetes_list_type) && !str_eq(val_str(items, x_kubernetes_list_type), STR("atomic"));
+		return val_has(items, x_kubernetes_list_type) && !str_eq(val_str(items, x_kubernetes_list_type),
+									 STR("atomic"));
 	return is_kind(items, "object") && !str_eq(val_str(items, x_kubernetes_map_type), STR("atomic"));
 }
 
@@ -128,7 +133,8 @@ static str unsupported_below(struct val schema, unsigned depth)
 	if (!val_is(schema, VAL_OBJECT) || depth == SCHEMA_DEPTH_MAX)
 		return STR_NONE;
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-		if (!val_is_zero(val_member(schema, fields[i].name)) || (fields[i].name == A_additionalItems && val_has(schema, additionalItems)))
+		if (!val_is_zero(val_member(schema, fields[i].name)) ||
+		    (fields[i].name == A_additionalItems && val_has(schema, additionalItems)))
 			return fields[i].text;
 	if (val_exists(preserve) && !val_as_bool(preserve))
 		return STR("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined");
@@ -148,13 +154,16 @@ enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
 static bool is_int_or_string(struct val any_of)
 {
 	struct val first = val_at(any_of, 0), second = val_at(any_of, 1);
-	return val_len(any_of) == 2 && val_len(first) == 1 && is_kind(first, "integer") && val_len(second) == 1 && is_kind(second, "string");
+	return val_len(any_of) == 2 && val_len(first) == 1 && is_kind(first,
+								      "integer") && val_len(second) == 1 && is_kind(second, "string");
 }
 
-static void check_nested(struct field_errors *e, const struct field_path *at, struct val schema, bool skip_any_of, unsigned depth);
+static void check_nested(struct field_errors *e, const struct field_path *at, struct val schema, bool skip_any_of,
+			 unsigned depth);
 
 /* Logic: what stands in allOf, anyOf, oneOf and not may only restrict values. */
-static void check_logic(struct field_errors *e, const struct field_path *at, struct val schema, bool skip_any_of, bool skip_in_all_of,
+static void check_logic(struct field_errors *e, const struct field_path *at, struct val schema, bool skip_any_of,
+			bool skip_in_all_of,
 			unsigned depth)
 {
 	str pattern = val_str(schema, pattern);
@@ -175,7 +184,8 @@ static void check_logic(struct field_errors *e, const struct field_path *at, str
 	str wrong = pattern_error(e->arena, pattern);
 	if (wrong.n)
 		field_invalid(e, FIELD(at, "pattern"), VAL_STR(pattern),
-			      "must be a valid regular expression, but isn't: error parsing regexp: " STR_FMT, STR_ARG(wrong));
+			      "must be a valid regular expression, but isn't: error parsing regexp: " STR_FMT,
+				      STR_ARG(wrong));
 }
 
 /* Members that must not be used inside of logic. */
@@ -185,25 +195,30 @@ static void check_forbidden(struct field_errors *e, const struct field_path *at,
 		uint16_t name;
 		const char *must; /* be empty, be false, be undefined */
 	} fields[] = {
-		{ A_type, "empty" }, { A_default, "undefined" }, { A_title, "empty" }, { A_description, "empty" }, { A_nullable, "false" },
+		{ A_type, "empty" }, { A_default, "undefined" }, { A_title, "empty" }, { A_description, "empty" },
+			{ A_nullable, "false" },
 		{ A_x_kubernetes_preserve_unknown_fields, "false" }, { A_x_kubernetes_embedded_resource, "false" },
 		{ A_x_kubernetes_int_or_string, "false" }, { A_x_kubernetes_list_map_keys, "empty" },
-		{ A_x_kubernetes_list_type, "undefined" }, { A_x_kubernetes_map_type, "undefined" }, { A_x_kubernetes_validations, "empty" },
+		{ A_x_kubernetes_list_type, "undefined" }, { A_x_kubernetes_map_type, "undefined" },
+			{ A_x_kubernetes_validations, "empty" },
 	};
 	struct val extra = val_get(schema, additionalProperties);
 
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
 		struct val v = val_member(schema, fields[i].name);
 		if (!val_is_zero(v) || (val_exists(v) && str_eq(str_of(fields[i].must), STR("undefined"))))
-			field_forbidden(e, FIELD_STR(at, atom_str(fields[i].name)), "must be %s to be structural", fields[i].must);
+			field_forbidden(e, FIELD_STR(at, atom_str(fields[i].name)), "must be %s to be structural",
+					fields[i].must);
 	}
 	if (val_is(extra, VAL_OBJECT) || val_as_bool(extra))
 		field_forbidden(e, FIELD(at, "additionalProperties"), "must be undefined to be structural");
 	if (val_has(schema, properties, metadata))
-		field_forbidden(e, FIELD_KEY(FIELD(at, "properties"), STR("metadata")), "must not be specified in a nested context");
+		field_forbidden(e, FIELD_KEY(FIELD(at, "properties"), STR("metadata")),
+				"must not be specified in a nested context");
 }
 
-static void check_nested(struct field_errors *e, const struct field_path *at, struct val schema, bool skip_any_of, unsigned depth)
+static void check_nested(struct field_errors *e, const struct field_path *at, struct val schema, bool skip_any_of,
+			 unsigned depth)
 {
 	if (!val_is(schema, VAL_OBJECT) || depth == SCHEMA_DEPTH_MAX)
 		return;
@@ -215,10 +230,12 @@ static void check_nested(struct field_errors *e, const struct field_path *at, st
 }
 
 /* Metadata is known; a schema may only restrict the two names. */
-static void check_metadata(struct field_errors *e, const struct field_path *at, struct val schema, bool of_resource, enum level level)
+static void check_metadata(struct field_errors *e, const struct field_path *at, struct val schema, bool of_resource,
+			   enum level level)
 {
 	struct val properties = val_get(schema, properties);
-	bool others = val_len(properties) != (uint32_t)val_has(properties, name) + (uint32_t)val_has(properties, generateName);
+	bool others = val_len(properties) != (uint32_t)val_has(properties, name) + (uint32_t)val_has(properties,
+												     generateName);
 
 	if (of_resource && !is_kind(schema, "object"))
 		field_invalid(e, FIELD(at, "type"), shown_str(val_get(schema, type)), "must be object");
@@ -237,11 +254,13 @@ static void check_meta_properties(struct field_errors *e, const struct field_pat
 	for (size_t i = 0; i < ARRAY_LEN(strings) && of_resource; i++) {
 		struct val property = val_find(properties, strings[i]);
 		if (val_exists(property) && !is_kind(property, "string"))
-			field_invalid(e, FIELD(FIELD_KEY(FIELD(at, "properties"), strings[i]), "type"), shown_str(val_get(property, type)),
+			field_invalid(e, FIELD(FIELD_KEY(FIELD(at, "properties"), strings[i]), "type"),
+				      shown_str(val_get(property, type)),
 				      "must be string");
 	}
 	if (val_has(properties, metadata))
-		check_metadata(e, FIELD_KEY(FIELD(at, "properties"), STR("metadata")), val_get(properties, metadata), of_resource, level);
+		check_metadata(e, FIELD_KEY(FIELD(at, "properties"), STR("metadata")), val_get(properties, metadata),
+			       of_resource, level);
 }
 
 static void check_type(struct field_errors *e, const struct field_path *at, struct val schema, enum level level)
@@ -253,8 +272,10 @@ static void check_type(struct field_errors *e, const struct field_path *at, stru
 	if (embedded && type.n == 0)
 		field_required(e, FIELD(at, "type"), "must be object if x-kubernetes-embedded-resource is true");
 	else if (embedded && !is_kind(schema, "object"))
-		field_invalid(e, FIELD(at, "type"), VAL_STR(type), "must be object if x-kubernetes-embedded-resource is true");
-	else if (type.n == 0 && !val_bool(schema, x_kubernetes_int_or_string) && !val_bool(schema, x_kubernetes_preserve_unknown_fields))
+		field_invalid(e, FIELD(at, "type"), VAL_STR(type),
+			      "must be object if x-kubernetes-embedded-resource is true");
+	else if (type.n == 0 && !val_bool(schema, x_kubernetes_int_or_string) &&
+		 !val_bool(schema, x_kubernetes_preserve_unknown_fields))
 		field_required(e, FIELD(at, "type"), "must not be empty %s", where[level]);
 	if (level == LEVEL_ROOT && type.n && !is_kind(schema, "object"))
 		field_invalid(e, FIELD(at, "type"), VAL_STR(type), "must be object at the root");
@@ -263,20 +284,24 @@ static void check_type(struct field_errors *e, const struct field_path *at, stru
 static void check_extensions(struct field_errors *e, const struct field_path *at, struct val schema)
 {
 	static const char text[] = "must be false if x-kubernetes-int-or-string is true";
-	bool embedded = val_bool(schema, x_kubernetes_embedded_resource), preserves = val_bool(schema, x_kubernetes_preserve_unknown_fields);
+	bool embedded = val_bool(schema, x_kubernetes_embedded_resource),
+		preserves = val_bool(schema, x_kubernetes_preserve_unknown_fields);
 
 	if (val_bool(schema, x_kubernetes_int_or_string) && preserves)
 		field_invalid(e, FIELD(at, "x-kubernetes-preserve-unknown-fields"), val_of_bool(true), text);
 	if (val_bool(schema, x_kubernetes_int_or_string) && embedded)
 		field_invalid(e, FIELD(at, "x-kubernetes-embedded-resource"), val_of_bool(true), text);
 	if (embedded && val_has(schema, additionalProperties))
-		field_forbidden(e, FIELD(at, "additionalProperties"), "must not be used if x-kubernetes-embedded-resource is set");
+		field_forbidden(e, FIELD(at, "additionalProperties"),
+				"must not be used if x-kubernetes-embedded-resource is set");
 	if (embedded && !preserves && val_len(val_get(schema, properties)) == 0)
-		field_required(e, FIELD(at, "properties"), "must not be empty if x-kubernetes-embedded-resource is true without"
+		field_required(e, FIELD(at, "properties"),
+			       "must not be empty if x-kubernetes-embedded-resource is true without"
 			       " x-kubernetes-preserve-unknown-fields");
 }
 
-static void check_invariants(struct field_errors *e, const struct field_path *at, struct val schema, enum level level, unsigned depth)
+static void check_invariants(struct field_errors *e, const struct field_path *at, struct val schema, enum level level,
+			     unsigned depth)
 {
 	if (!val_is(schema, VAL_OBJECT) || depth == SCHEMA_DEPTH_MAX)
 		return;
@@ -295,11 +320,13 @@ static void check_invariants(struct field_errors *e, const struct field_path *at
 	check_meta_properties(e, at, schema, level);
 }
 
-static void check_complete(struct field_errors *e, const struct field_path *at, struct val schema, const struct field_path *at_logic,
+static void check_complete(struct field_errors *e, const struct field_path *at, struct val schema,
+			   const struct field_path *at_logic,
 			   struct val logic, unsigned depth);
 
 /* Everything that logic speaks of must be in the schema around it. */
-static void check_logic_complete(struct field_errors *e, const struct field_path *at, struct val schema, const struct field_path *at_logic,
+static void check_logic_complete(struct field_errors *e, const struct field_path *at, struct val schema,
+				 const struct field_path *at_logic,
 				 struct val logic, unsigned depth)
 {
 	static const uint16_t lists[] = { A_allOf, A_anyOf, A_oneOf };
@@ -308,11 +335,13 @@ static void check_logic_complete(struct field_errors *e, const struct field_path
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
 		size_t j = 0;
 		VAL_EACH(part, val_member(logic, lists[i]))
-			check_complete(e, at, schema, FIELD_INDEX(FIELD_STR(at_logic, atom_str(lists[i])), j++), *part, depth + 1);
+			check_complete(e, at, schema, FIELD_INDEX(FIELD_STR(at_logic, atom_str(lists[i])), j++), *part,
+				       depth + 1);
 	}
 }
 
-static void check_complete(struct field_errors *e, const struct field_path *at, struct val schema, const struct field_path *at_logic,
+static void check_complete(struct field_errors *e, const struct field_path *at, struct val schema,
+			   const struct field_path *at_logic,
 			   struct val logic, unsigned depth)
 {
 	if (!val_is(logic, VAL_OBJECT) || depth == SCHEMA_DEPTH_MAX)
@@ -371,7 +400,8 @@ static void check_supported(struct field_errors *e, const struct field_path *at,
 	static const struct {
 		uint16_t name;
 		bool even_empty;
-	} unsupported[] = { { A_id, false }, { A_additionalItems, true }, { A_patternProperties, false }, { A_definitions, false },
+	} unsupported[] = { { A_id, false }, { A_additionalItems, true }, { A_patternProperties, false },
+			    { A_definitions, false },
 			    { A_dependencies, true }, { A__ref, true } };
 
 	if (val_str(schema, type).n && !opt->any_type)
@@ -414,7 +444,8 @@ static void check_list_map(struct field_errors *e, const struct field_path *at, 
 		if (!val_exists(property))
 			field_invalid(e, at_keys, keys, "entries must all be names of item properties");
 		else if (is_kind(property, "array") || is_kind(property, "object"))
-			field_invalid(e, FIELD(FIELD_KEY(FIELD(at_items, "properties"), val_as_str(*key)), "type"), VAL_LIT("object"),
+			field_invalid(e, FIELD(FIELD_KEY(FIELD(at_items, "properties"), val_as_str(*key)), "type"),
+				      VAL_LIT("object"),
 				      "must be a scalar type if parent array's x-kubernetes-list-type is map");
 		if (!set_add(&seen, val_as_str(*key)))
 			field_invalid(e, at_keys, keys, "must not contain duplicate entries");
@@ -431,7 +462,8 @@ void check_list_keys(struct field_errors *e, const struct field_path *at, struct
 	if (!val_exists(items) || (!str_eq(type, STR("set")) && !str_eq(type, STR("map"))))
 		return;
 	if (val_bool(items, nullable))
-		field_forbidden(e, FIELD(at_items, "nullable"), "cannot be nullable when x-kubernetes-list-type is " STR_FMT, STR_ARG(type));
+		field_forbidden(e, FIELD(at_items, "nullable"),
+				"cannot be nullable when x-kubernetes-list-type is " STR_FMT, STR_ARG(type));
 	if (!str_eq(type, STR("map")))
 		return;
 	set_add_all(&required, val_get(items, required));
@@ -444,12 +476,14 @@ void check_list_keys(struct field_errors *e, const struct field_path *at, struct
 			field_required(e, FIELD(at_key, "default"),
 				       "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property");
 		if (val_bool(property, nullable))
-			field_forbidden(e, FIELD(at_key, "nullable"), "this property is in x-kubernetes-list-map-keys, so it cannot be nullable");
+			field_forbidden(e, FIELD(at_key, "nullable"),
+					"this property is in x-kubernetes-list-map-keys, so it cannot be nullable");
 	}
 }
 
 /* The type that a Kubernetes extension asks for. */
-static void check_type_of(struct field_errors *e, const struct field_path *at, struct val schema, const char *type, const char *extension)
+static void check_type_of(struct field_errors *e, const struct field_path *at, struct val schema, const char *type,
+			  const char *extension)
 {
 	str given = val_str(schema, type);
 	if (given.n == 0)
@@ -458,7 +492,8 @@ static void check_type_of(struct field_errors *e, const struct field_path *at, s
 		field_invalid(e, FIELD(at, "type"), VAL_STR(given), "must be %s if %s is specified", type, extension);
 }
 
-static void check_list_type(struct field_errors *e, const struct field_path *at, struct val schema, const struct schema_options *opt)
+static void check_list_type(struct field_errors *e, const struct field_path *at, struct val schema,
+			    const struct schema_options *opt)
 {
 	static const str types[] = { STR_INIT("atomic"), STR_INIT("set"), STR_INIT("map"), { NULL, 0 } };
 	struct val type = val_get(schema, x_kubernetes_list_type), items = items_of(schema);
@@ -467,8 +502,10 @@ static void check_list_type(struct field_errors *e, const struct field_path *at,
 	if (val_exists(type) && !is_kind(schema, "array"))
 		check_type_of(e, at, schema, "array", "x-kubernetes-list-type");
 	else if (!opt->divisible_sets && schema_has_divisible_set(schema))
-		field_invalid(e, FIELD_STR(FIELD(at, "items"), is_kind(items, "array") ? STR("x-kubernetes-list-type") : STR("x-kubernetes-map-type")),
-			      val_get(items, x_kubernetes_list_type), "must be atomic as item of a list with x-kubernetes-list-type=set");
+		field_invalid(e, FIELD_STR(FIELD(at, "items"), is_kind(items,
+								       "array") ? STR("x-kubernetes-list-type") : STR("x-kubernetes-map-type")),
+			      val_get(items, x_kubernetes_list_type),
+				      "must be atomic as item of a list with x-kubernetes-list-type=set");
 	if (val_exists(type))
 		check_one_of(e, at_type, val_as_str(type), types);
 	if (val_len(val_get(schema, x_kubernetes_list_map_keys))) {
@@ -485,9 +522,11 @@ static void check_list_type(struct field_errors *e, const struct field_path *at,
 
 static bool has_newline(str s) { return str_chr(s, '\n') >= 0 || str_chr(s, '\r') >= 0; }
 
-static void check_validation_rule(struct field_errors *e, const struct field_path *at, struct val schema, struct val rule, bool find_path)
+static void check_validation_rule(struct field_errors *e, const struct field_path *at, struct val schema,
+				  struct val rule, bool find_path)
 {
-	static const str reasons[] = { STR_INIT("FieldValueDuplicate"), STR_INIT("FieldValueForbidden"), STR_INIT("FieldValueInvalid"),
+	static const str reasons[] = { STR_INIT("FieldValueDuplicate"), STR_INIT("FieldValueForbidden"),
+				       STR_INIT("FieldValueInvalid"),
 				       STR_INIT("FieldValueRequired"), { NULL, 0 } };
 	str text = str_trim(val_str(rule, rule)), message = val_str(rule, message), trimmed = str_trim(message);
 	str expression = val_str(rule, messageExpression), path = val_str(rule, fieldPath);
@@ -513,10 +552,12 @@ static void check_validation_rule(struct field_errors *e, const struct field_pat
 		field_invalid(e, FIELD(at, "fieldPath"), VAL_STR(path), "must be a valid path");
 }
 
-static void check_part(struct field_errors *e, const struct field_path *at, struct val schema, struct place place, unsigned depth,
+static void check_part(struct field_errors *e, const struct field_path *at, struct val schema, struct place place,
+		       unsigned depth,
 		       const struct schema_options *opt);
 
-static void check_properties(struct field_errors *e, const struct field_path *at, struct val schema, struct place place, unsigned depth,
+static void check_properties(struct field_errors *e, const struct field_path *at, struct val schema, struct place place,
+			     unsigned depth,
 			     const struct schema_options *opt)
 {
 	static const str meta[] = { STR_INIT("metadata"), STR_INIT("kind"), STR_INIT("apiVersion"), { NULL, 0 } };
@@ -534,7 +575,8 @@ static void check_properties(struct field_errors *e, const struct field_path *at
 	}
 }
 
-static void check_parts(struct field_errors *e, const struct field_path *at, struct val schema, struct place place, unsigned depth,
+static void check_parts(struct field_errors *e, const struct field_path *at, struct val schema, struct place place,
+			unsigned depth,
 			const struct schema_options *opt)
 {
 	static const uint16_t lists[] = { A_allOf, A_oneOf, A_anyOf };
@@ -557,11 +599,13 @@ static void check_parts(struct field_errors *e, const struct field_path *at, str
 		check_part(e, FIELD_KEY(FIELD(at, "dependencies"), atom_str(m->key)), m->val, place, depth + 1, opt);
 }
 
-static void check_part(struct field_errors *e, const struct field_path *at, struct val schema, struct place place, unsigned depth,
+static void check_part(struct field_errors *e, const struct field_path *at, struct val schema, struct place place,
+		       unsigned depth,
 		       const struct schema_options *opt)
 {
 	static const str map_types[] = { STR_INIT("atomic"), STR_INIT("granular"), { NULL, 0 } };
-	struct val extra = val_get(schema, additionalProperties), preserve = val_get(schema, x_kubernetes_preserve_unknown_fields);
+	struct val extra = val_get(schema, additionalProperties), preserve = val_get(schema,
+										     x_kubernetes_preserve_unknown_fields);
 	struct place below = place;
 	size_t i = 0;
 
@@ -573,9 +617,11 @@ static void check_part(struct field_errors *e, const struct field_path *at, stru
 	}
 	check_supported(e, at, schema, place, opt);
 	if (val_bool(schema, uniqueItems))
-		field_forbidden(e, FIELD(at, "uniqueItems"), "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
+		field_forbidden(e, FIELD(at, "uniqueItems"),
+				"uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
 	if (val_exists(extra) && val_len(val_get(schema, properties)) && !(val_is(extra, VAL_BOOL) && extra.b))
-		field_forbidden(e, FIELD(at, "additionalProperties"), "additionalProperties and properties are mutual exclusive");
+		field_forbidden(e, FIELD(at, "additionalProperties"),
+				"additionalProperties and properties are mutual exclusive");
 	if (place.in_meta)
 		below.no_defaults = STR("inside additionalProperties applying to object metadata");
 	check_part(e, FIELD(at, "additionalProperties"), extra, below, depth + 1, opt);
@@ -589,7 +635,8 @@ static void check_part(struct field_errors *e, const struct field_path *at, stru
 	}
 	check_list_type(e, at, schema, opt);
 	VAL_EACH(rule, val_get(schema, x_kubernetes_validations))
-		check_validation_rule(e, FIELD_INDEX(FIELD(at, "x-kubernetes-validations"), i++), schema, *rule, place.is_supported);
+		check_validation_rule(e, FIELD_INDEX(FIELD(at, "x-kubernetes-validations"), i++), schema, *rule,
+				      place.is_supported);
 }
 
 /* ---- the whole ---- */
@@ -597,8 +644,10 @@ static void check_part(struct field_errors *e, const struct field_path *at, stru
 /* A status that is written separately must be separable from the rest of the schema. */
 static void check_root_for_status(struct field_errors *e, const struct field_path *at, struct val schema)
 {
-	static const uint16_t allowed[] = { A_description, A_type, A_format, A_title, A_maximum, A_exclusiveMaximum, A_minimum,
-					    A_exclusiveMinimum, A_maxLength, A_minLength, A_pattern, A_maxItems, A_minItems, A_uniqueItems,
+	static const uint16_t allowed[] = { A_description, A_type, A_format, A_title, A_maximum, A_exclusiveMaximum,
+					    A_minimum,
+					    A_exclusiveMinimum, A_maxLength, A_minLength, A_pattern, A_maxItems,
+						    A_minItems, A_uniqueItems,
 					    A_multipleOf, A_required, A_items, A_properties, A_externalDocs, A_example,
 					    A_x_kubernetes_preserve_unknown_fields, A_x_kubernetes_validations };
 

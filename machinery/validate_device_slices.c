@@ -27,7 +27,8 @@ static str shortened(struct arena *a, str key, size_t max)
 	if (key.n <= max)
 		return key;
 	size_t rest = max - 3;
-	return arena_printf(a, STR_FMT "..." STR_FMT, STR_ARG(str_head(key, (rest + 1) / 2)), STR_ARG(str_skip(key, key.n - rest / 2)));
+	return arena_printf(a, STR_FMT "..." STR_FMT, STR_ARG(str_head(key, (rest + 1) / 2)),
+			    STR_ARG(str_skip(key, key.n - rest / 2)));
 }
 
 /* ---- attributes ---- */
@@ -44,7 +45,8 @@ static void check_attribute_text(struct field_errors *e, const struct field_path
 static void check_attribute(struct field_errors *e, const struct field_path *at, struct val attribute)
 {
 	static const uint16_t lists[] = { A_bools, A_ints, A_strings, A_versions };
-	size_t found = val_has(attribute, bool) + val_has(attribute, int) + val_has(attribute, string) + val_has(attribute, version);
+	size_t found = val_has(attribute, bool) + val_has(attribute, int) + val_has(attribute,
+										    string) + val_has(attribute, version);
 
 	if (val_has(attribute, string))
 		check_attribute_text(e, FIELD(at, "string"), val_get(attribute, string), false);
@@ -64,14 +66,17 @@ static void check_attribute(struct field_errors *e, const struct field_path *at,
 	if (found == 0)
 		field_invalid(e, at, VAL_LIT(""), "exactly one value must be specified");
 	else if (found > 1)
-		field_invalid(e, at, internal_form(e->arena, TYPE(resource_v1, DeviceAttribute), attribute), "exactly one value must be specified");
+		field_invalid(e, at, internal_form(e->arena, TYPE(resource_v1, DeviceAttribute), attribute),
+			      "exactly one value must be specified");
 }
 
 static size_t count_values(struct val attributes)
 {
 	size_t n = 0;
 	VAL_EACH_MEMBER(m, attributes) {
-		size_t listed = val_len(val_get(m->val, bools)) + val_len(val_get(m->val, ints)) + val_len(val_get(m->val, strings)) +
+		size_t listed = val_len(val_get(m->val, bools)) + val_len(val_get(m->val,
+										  ints)) + val_len(val_get(m->val,
+													   strings)) +
 				val_len(val_get(m->val, versions));
 		n += listed ? listed : 1;
 	}
@@ -97,11 +102,13 @@ static void check_valid_values(struct field_errors *e, const struct field_path *
 
 	for (size_t j = 0; j + 1 < val_len(values); j++)
 		if (cmp(val_at(values, j), val_at(values, j + 1)) > 0)
-			field_invalid(e, FIELD_INDEX(at, j + 1), val_at(values, j + 1), "values must be sorted in ascending order");
+			field_invalid(e, FIELD_INDEX(at, j + 1), val_at(values, j + 1),
+				      "values must be sorted in ascending order");
 	if (check_size(e, at, values, VALID_VALUES_MAX)) {
 		VAL_EACH(value, values) {
 			if (cmp(*value, capacity) > 0)
-				field_invalid(e, FIELD_INDEX(at, i), *value, "option is larger than capacity value: " STR_FMT,
+				field_invalid(e, FIELD_INDEX(at, i), *value,
+					      "option is larger than capacity value: " STR_FMT,
 					      STR_ARG(val_as_str(capacity)));
 			found |= cmp(*value, preset) == 0;
 			i++;
@@ -118,7 +125,8 @@ static void check_valid_values(struct field_errors *e, const struct field_path *
 		field_invalid(e, at, preset, "default value is not valid according to the requestPolicy");
 }
 
-static void check_step(struct field_errors *e, const struct field_path *at, struct val value, struct val min, struct val step)
+static void check_step(struct field_errors *e, const struct field_path *at, struct val value, struct val min,
+		       struct val step)
 {
 	int64_t width = quantity_value(quantity_of(step)), distance;
 
@@ -126,7 +134,8 @@ static void check_step(struct field_errors *e, const struct field_path *at, stru
 		return;
 	/* A step of zero is one that never gets anywhere; of -1 the division would overflow. */
 	if (width == 0 || (width != -1 && distance % width != 0))
-		field_invalid(e, at, value, "value is not a multiple of a given step (" STR_FMT ") from (" STR_FMT ")", STR_ARG(val_as_str(step)),
+		field_invalid(e, at, value, "value is not a multiple of a given step (" STR_FMT ") from (" STR_FMT ")",
+			      STR_ARG(val_as_str(step)),
 			      STR_ARG(val_as_str(min)));
 }
 
@@ -177,7 +186,8 @@ static void check_capacity(struct field_errors *e, const struct field_path *at, 
 		field_forbidden(e, at_policy, "exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the same"
 				" time");
 	else if ((values || range) && !val_has(policy, default))
-		field_required(e, FIELD(at_policy, "default"), "required when %s is defined", values ? "validValues" : "validRange");
+		field_required(e, FIELD(at_policy, "default"), "required when %s is defined",
+			       values ? "validValues" : "validRange");
 	else if (values)
 		check_valid_values(e, FIELD(at_policy, "validValues"), policy, value);
 	else if (range)
@@ -204,7 +214,8 @@ static void check_counter_sets(struct field_errors *e, const struct field_path *
 		return;
 	VAL_EACH(set, sets) {
 		const struct field_path *item = FIELD_INDEX(at, i++);
-		check_given_name(e, FIELD_STR(item, atom_str(key)), val_as_str(val_member(*set, key)), name_check_dns1123_label);
+		check_given_name(e, FIELD_STR(item, atom_str(key)), val_as_str(val_member(*set, key)),
+				 name_check_dns1123_label);
 		check_counters(e, FIELD(item, "counters"), val_get(*set, counters));
 	}
 	check_unique(e, at, sets, key);
@@ -213,7 +224,8 @@ static void check_counter_sets(struct field_errors *e, const struct field_path *
 /* ---- devices ---- */
 
 /* Ways to say on which nodes a device is; returns their names as "{`a`, `b`}" and their number. */
-static str node_choices(struct field_errors *e, const struct field_path *at, struct val v, const char *empty_name, size_t *ret_n)
+static str node_choices(struct field_errors *e, const struct field_path *at, struct val v, const char *empty_name,
+			size_t *ret_n)
 {
 	CLEANUP(buf_done) struct buf names = BUF_INIT(256);
 	struct val node = val_get(v, nodeName), selector = val_get(v, nodeSelector), all = val_get(v, allNodes);
@@ -264,7 +276,8 @@ static void check_device_nodes(struct field_errors *e, const struct field_path *
 		field_invalid(e, at, VAL_STR(chosen), text);
 }
 
-static void check_resource_mappings(struct field_errors *e, const struct field_path *at, struct val mappings, struct val capacity)
+static void check_resource_mappings(struct field_errors *e, const struct field_path *at, struct val mappings,
+				    struct val capacity)
 {
 	VAL_EACH_MEMBER(m, mappings) {
 		const struct field_path *key = FIELD_KEY(at, atom_str(m->key));
@@ -272,7 +285,8 @@ static void check_resource_mappings(struct field_errors *e, const struct field_p
 		if (!resource_is_native(atom_str(m->key)))
 			field_invalid(e, key, VAL_STR(atom_str(m->key)), "must be a node allocatable resource name");
 		if (!val_exists(factor) && !val_exists(from))
-			field_invalid(e, key, VAL_LIT(""), "at least one of allocationMultiplier or capacityKey must be set");
+			field_invalid(e, key, VAL_LIT(""),
+				      "at least one of allocationMultiplier or capacityKey must be set");
 		if (val_exists(factor) && quantity_of(factor).nanos <= 0)
 			field_invalid(e, FIELD(key, "allocationMultiplier"), factor, "must be positive");
 		if (val_exists(from) && val_as_str(from).n == 0)
@@ -290,9 +304,11 @@ static void check_device_maps(struct field_errors *e, const struct field_path *a
 	int64_t n = (int64_t)val_len(attributes) + val_len(capacity), values = (int64_t)count_values(attributes);
 
 	if (n > ATTRIBUTES_MAX)
-		field_invalid(e, at, val_of_int(n), "the total number of attributes and capacities must not exceed %d", ATTRIBUTES_MAX);
+		field_invalid(e, at, val_of_int(n), "the total number of attributes and capacities must not exceed %d",
+			      ATTRIBUTES_MAX);
 	if (values > ATTRIBUTE_VALUES_MAX)
-		field_invalid(e, at, val_of_int(values), "the total number of attribute values must not exceed %d", ATTRIBUTE_VALUES_MAX);
+		field_invalid(e, at, val_of_int(values), "the total number of attribute values must not exceed %d",
+			      ATTRIBUTE_VALUES_MAX);
 	VAL_EACH_MEMBER(m, attributes) {
 		check_device_key(e, at_attributes, atom_str(m->key));
 		check_attribute(e, FIELD_KEY(at_attributes, shortened(e->arena, atom_str(m->key), KEY_MAX)), m->val);
@@ -305,7 +321,8 @@ static void check_device_maps(struct field_errors *e, const struct field_path *a
 }
 
 /* old: the same device before an update, else VAL_NONE. */
-static void check_device(struct field_errors *e, const struct field_path *at, struct val named, struct val old, bool per_device)
+static void check_device(struct field_errors *e, const struct field_path *at, struct val named, struct val old,
+			 bool per_device)
 {
 	struct val device = body_of(named), taints = val_get(device, taints);
 	size_t i = 0;
@@ -316,10 +333,12 @@ static void check_device(struct field_errors *e, const struct field_path *at, st
 		if (check_size(e, FIELD(at, "taints"), taints, TAINTS_MAX))
 			VAL_EACH(taint, taints)
 				check_device_taint(e, FIELD_INDEX(FIELD(at, "taints"), i++), *taint, VAL_EMPTY);
-	check_counter_sets(e, FIELD(at, "consumesCounters"), val_get(device, consumesCounters), A_counterSet, CONSUMED_SETS_MAX);
+	check_counter_sets(e, FIELD(at, "consumesCounters"), val_get(device, consumesCounters), A_counterSet,
+			   CONSUMED_SETS_MAX);
 	check_device_nodes(e, at, device, per_device);
 	check_binding_conditions(e, at, device);
-	check_resource_mappings(e, FIELD(at, "nodeAllocatableResourceMappings"), val_get(device, nodeAllocatableResourceMappings),
+	check_resource_mappings(e, FIELD(at, "nodeAllocatableResourceMappings"),
+				val_get(device, nodeAllocatableResourceMappings),
 				val_get(device, capacity));
 }
 
@@ -330,7 +349,8 @@ static bool is_advanced(struct val devices)
 		if (val_len(val_get(device, taints)) || val_len(val_get(device, consumesCounters)))
 			return true;
 		VAL_EACH_MEMBER(m, val_get(device, attributes))
-			if (val_has(m->val, bools) || val_has(m->val, ints) || val_has(m->val, strings) || val_has(m->val, versions))
+			if (val_has(m->val, bools) || val_has(m->val, ints) || val_has(m->val, strings) ||
+			    val_has(m->val, versions))
 				return true;
 	}
 	return false;
@@ -355,7 +375,8 @@ static void check_slice_nodes(struct field_errors *e, const struct field_path *a
 
 	if (val_has(spec, nodeSelector) && val_len(terms) != 1)
 		field_invalid(e, FIELD(FIELD(at, "nodeSelector"), "nodeSelectorTerms"),
-			      val_len(terms) ? internal_form(e->arena, TYPE(core_v1, NodeSelectorTerm), terms) : VAL_EMPTY_LIST,
+			      val_len(terms) ? internal_form(e->arena, TYPE(core_v1, NodeSelectorTerm),
+							     terms) : VAL_EMPTY_LIST,
 			      "must have exactly one node selector term");
 	check_only_true(e, FIELD(at, "allNodes"), val_get(spec, allNodes));
 	check_only_true(e, FIELD(at, "perDeviceNodeSelection"), val_get(spec, perDeviceNodeSelection));
@@ -374,9 +395,11 @@ static void check_slice_spec(struct field_errors *e, struct val spec, struct val
 	check_csi_driver_name(e, FIELD(at, "driver"), val_str(spec, driver));
 	check_pool_name(e, FIELD(at_pool, "name"), val_str(pool, name));
 	if (val_int(pool, resourceSliceCount) <= 0)
-		field_invalid(e, FIELD(at_pool, "resourceSliceCount"), shown_int(val_get(pool, resourceSliceCount)), "must be greater than zero");
+		field_invalid(e, FIELD(at_pool, "resourceSliceCount"), shown_int(val_get(pool, resourceSliceCount)),
+			      "must be greater than zero");
 	if (val_int(pool, generation) < 0)
-		field_invalid(e, FIELD(at_pool, "generation"), val_get(pool, generation), "must be greater than or equal to zero");
+		field_invalid(e, FIELD(at_pool, "generation"), val_get(pool, generation),
+			      "must be greater than or equal to zero");
 	if (val_exists(old)) {
 		check_immutable_str(e, FIELD(at_pool, "name"), val_str(pool, name), val_str(old, pool, name));
 		check_immutable_str(e, FIELD(at, "driver"), val_str(spec, driver), val_str(old, driver));
@@ -387,7 +410,8 @@ static void check_slice_spec(struct field_errors *e, struct val spec, struct val
 		field_invalid(e, at, VAL_LIT(""), "only one of `sharedCounters` or `devices` is allowed");
 	if (check_size(e, at_devices, devices, is_advanced(devices) ? ADVANCED_DEVICES_MAX : DEVICES_MAX)) {
 		VAL_EACH(device, devices)
-			check_device(e, FIELD_INDEX(at_devices, i++), *device, device_named(val_get(old, devices), val_str(*device, name)),
+			check_device(e, FIELD_INDEX(at_devices, i++), *device,
+				     device_named(val_get(old, devices), val_str(*device, name)),
 				     val_bool(spec, perDeviceNodeSelection));
 		check_unique(e, at_devices, devices, A_name);
 	}

@@ -103,7 +103,8 @@ static void check_raw_object(struct field_errors *e, const struct field_path *at
 		field_missing(e, at);
 		return;
 	}
-	bool fits = json_encode(&text, raw, &(struct json_encode_options){ .plain = true }, &ignored) == 0 && text.n <= max && !text.overflow;
+	bool fits = json_encode(&text, raw, &(struct json_encode_options){ .plain = true },
+				&ignored) == 0 && text.n <= max && !text.overflow;
 	if (!fits && !stored)
 		field_too_long(e, at, (int64_t)max);
 	else if (!val_is(raw, VAL_OBJECT))
@@ -170,7 +171,8 @@ static void check_device_tolerations(struct field_errors *e, const struct field_
 			check_label_key(e, FIELD(item, "key"), val_str(*t, key));
 		if (str_eq(operator, STR("Exists"))) {
 			if (value.n)
-				field_invalid(e, FIELD(item, "value"), VAL_STR(value), "must be empty for operator `Exists`");
+				field_invalid(e, FIELD(item, "value"), VAL_STR(value),
+					      "must be empty for operator `Exists`");
 		} else if (str_eq(operator, STR("Equal"))) {
 			check_name(e, FIELD(item, "value"), value, name_check_label_value);
 		} else {
@@ -209,7 +211,8 @@ static void check_request_body(struct field_errors *e, const struct field_path *
 	check_selectors(e, FIELD(at, "selectors"), val_get(request, selectors));
 	if (str_eq(mode, STR("All"))) {
 		if (count)
-			field_invalid(e, FIELD(at, "count"), val_of_int(count), "must not be specified when allocationMode is 'All'");
+			field_invalid(e, FIELD(at, "count"), val_of_int(count),
+				      "must not be specified when allocationMode is 'All'");
 	} else if (!str_eq(mode, STR("ExactCount"))) {
 		field_not_supported(e, FIELD(at, "allocationMode"), VAL_STR(mode), modes);
 	} else if (count <= 0) {
@@ -299,7 +302,8 @@ static void check_opaque(struct field_errors *e, const struct field_path *at, st
 		return;
 	}
 	check_csi_driver_name(e, FIELD(FIELD(at, "opaque"), "driver"), val_str(config, opaque, driver));
-	check_raw_object(e, FIELD(FIELD(at, "opaque"), "parameters"), val_get(config, opaque, parameters), PARAMETERS_MAX, stored);
+	check_raw_object(e, FIELD(FIELD(at, "opaque"), "parameters"), val_get(config, opaque, parameters),
+			 PARAMETERS_MAX, stored);
 }
 
 static void check_constraint(struct field_errors *e, const struct field_path *at, struct val constraint, struct val requests)
@@ -315,7 +319,8 @@ static void check_constraint(struct field_errors *e, const struct field_path *at
 
 static void check_device_claim(struct field_errors *e, const struct field_path *at, struct val claim)
 {
-	struct val requests = val_get(claim, requests), constraints = val_get(claim, constraints), config = val_get(claim, config);
+	struct val requests = val_get(claim, requests), constraints = val_get(claim, constraints),
+		config = val_get(claim, config);
 	size_t i = 0;
 
 	if (check_size(e, FIELD(at, "requests"), requests, REQUESTS_MAX)) {
@@ -348,7 +353,8 @@ void check_resource_claim_update(struct field_errors *e, struct val claim, struc
 {
 	check_meta(e, claim, true, name_rule_subdomain);
 	check_meta_update(e, claim, old);
-	check_immutable(e, FIELD(NULL, "spec"), TYPE(resource_v1, ResourceClaimSpec), val_get(claim, spec), val_get(old, spec));
+	check_immutable(e, FIELD(NULL, "spec"), TYPE(resource_v1, ResourceClaimSpec), val_get(claim, spec),
+			val_get(old, spec));
 }
 
 static void check_condition_names(struct field_errors *e, const struct field_path *at, struct val names)
@@ -386,7 +392,8 @@ void check_binding_conditions(struct field_errors *e, const struct field_path *a
 static void check_allocation(struct field_errors *e, const struct field_path *at, struct val allocation, struct val requests)
 {
 	static const str origins[] = { STR_INIT("FromClaim"), STR_INIT("FromClass"), { NULL, 0 } };
-	const struct field_path *at_results = FIELD(FIELD(at, "devices"), "results"), *at_config = FIELD(FIELD(at, "devices"), "config");
+	const struct field_path *at_results = FIELD(FIELD(at, "devices"), "results"),
+		*at_config = FIELD(FIELD(at, "devices"), "config");
 	struct val results = val_get(allocation, devices, results), config = val_get(allocation, devices, config);
 	size_t i = 0;
 
@@ -414,7 +421,8 @@ static void check_allocation(struct field_errors *e, const struct field_path *at
 
 static str device_id(struct arena *a, struct val device)
 {
-	return arena_printf(a, STR_FMT "/" STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(val_str(device, driver)), STR_ARG(val_str(device, pool)),
+	return arena_printf(a, STR_FMT "/" STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(val_str(device, driver)),
+			    STR_ARG(val_str(device, pool)),
 			    STR_ARG(val_str(device, device)), STR_ARG(val_str(device, shareID)));
 }
 
@@ -525,7 +533,8 @@ void check_resource_claim_status(struct field_errors *e, str subresource, struct
 	check_device_statuses(e, FIELD(at, "devices"), val_get(claim, status));
 	check_reservations(e, at_users, claim, old);
 	if (val_exists(allocation) && val_has(old, status, allocation))
-		check_immutable(e, FIELD(at, "allocation"), TYPE(resource_v1, AllocationResult), allocation, val_get(old, status, allocation));
+		check_immutable(e, FIELD(at, "allocation"), TYPE(resource_v1, AllocationResult), allocation,
+				val_get(old, status, allocation));
 	else if (val_exists(allocation))
 		check_allocation(e, FIELD(at, "allocation"), allocation, val_get(claim, spec, devices, requests));
 }
@@ -555,7 +564,8 @@ void check_claim_template_update(struct field_errors *e, struct val template, st
 {
 	check_claim_template(e, template);
 	check_meta_update(e, template, old);
-	check_immutable(e, FIELD(NULL, "spec"), TYPE(resource_v1, ResourceClaimTemplateSpec), val_get(template, spec), val_get(old, spec));
+	check_immutable(e, FIELD(NULL, "spec"), TYPE(resource_v1, ResourceClaimTemplateSpec), val_get(template, spec),
+			val_get(old, spec));
 }
 
 /* ---- DeviceClass ---- */
@@ -574,7 +584,8 @@ static void check_class_spec(struct field_errors *e, struct val spec, struct val
 {
 	const struct field_path *at = FIELD(NULL, "spec");
 	struct val config = val_get(spec, config), resource = val_get(spec, extendedResourceName);
-	bool stored = val_exists(old) && val_semantic_equal(TYPE(resource_v1, DeviceClassConfiguration), config, val_get(old, config));
+	bool stored = val_exists(old) && val_semantic_equal(TYPE(resource_v1, DeviceClassConfiguration), config,
+							    val_get(old, config));
 	size_t i = 0;
 
 	check_selectors(e, FIELD(at, "selectors"), val_get(spec, selectors));

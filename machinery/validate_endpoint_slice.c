@@ -55,7 +55,8 @@ static void check_endpoint(struct field_errors *e, const struct field_path *at, 
 {
 	static const str zone = STR_INIT("topology.kubernetes.io/zone");
 	const struct field_path *at_addresses = FIELD(at, "addresses"), *at_topology = FIELD(at, "deprecatedTopology");
-	struct val addresses = val_get(endpoint, addresses), topology = val_get(endpoint, deprecatedTopology), hints = val_get(endpoint, hints);
+	struct val addresses = val_get(endpoint, addresses), topology = val_get(endpoint, deprecatedTopology),
+		hints = val_get(endpoint, hints);
 	size_t i = 0;
 
 	if (val_len(addresses) == 0)
@@ -74,7 +75,8 @@ static void check_endpoint(struct field_errors *e, const struct field_path *at, 
 	if (val_has(endpoint, hostname))
 		check_name(e, FIELD(at, "hostname"), val_str(endpoint, hostname), name_check_dns1123_label);
 	if (check_hint_list(e, FIELD(FIELD(at, "hints"), "forZones"), val_get(hints, forZones), name_check_label_value))
-		check_hint_list(e, FIELD(FIELD(at, "hints"), "forNodes"), val_get(hints, forNodes), name_check_dns1123_subdomain);
+		check_hint_list(e, FIELD(FIELD(at, "hints"), "forNodes"), val_get(hints, forNodes),
+				name_check_dns1123_subdomain);
 }
 
 static void check_endpoint_list(struct field_errors *e, struct val slice)

@@ -22,7 +22,8 @@ static void check_service_name(struct field_errors *e, const struct field_path *
 		return;
 	check_name(e, at, name, name_check_path_segment);
 	if (e->n == before && !str_eq(name, wanted))
-		field_invalid(e, at, VAL_STR(name), "must be `spec.version+\".\"+spec.group`: \"" STR_FMT "\"", STR_ARG(wanted));
+		field_invalid(e, at, VAL_STR(name), "must be `spec.version+\".\"+spec.group`: \"" STR_FMT "\"",
+			      STR_ARG(wanted));
 }
 
 static void check_api_service_target(struct field_errors *e, const struct field_path *at, struct val spec)
@@ -35,10 +36,12 @@ static void check_api_service_target(struct field_errors *e, const struct field_
 
 	if (!val_exists(service)) {
 		if (bundle.n)
-			field_invalid(e, FIELD(at, "caBundle"), VAL_STR(arena_printf(e->arena, "%zu bytes", base64_size(bundle))),
+			field_invalid(e, FIELD(at, "caBundle"), VAL_STR(arena_printf(e->arena, "%zu bytes",
+										     base64_size(bundle))),
 				      "local APIServices may not have a caBundle");
 		if (insecure)
-			field_invalid(e, at_insecure, val_of_bool(true), "local APIServices may not have insecureSkipTLSVerify");
+			field_invalid(e, at_insecure, val_of_bool(true),
+				      "local APIServices may not have insecureSkipTLSVerify");
 		return;
 	}
 	check_given(e, FIELD(at_service, "namespace"), val_str(service, namespace));
@@ -67,10 +70,12 @@ static void check_api_service(struct field_errors *e, struct val service)
 		check_name(e, FIELD(at, "group"), group, name_check_dns1123_subdomain);
 	check_name(e, FIELD(at, "version"), version, name_check_dns1035_label);
 	if (group_priority <= 0 || group_priority > GROUP_PRIORITY_MAX)
-		field_invalid(e, FIELD(at, "groupPriorityMinimum"), val_of_int(group_priority), "must be positive and less than %d",
+		field_invalid(e, FIELD(at, "groupPriorityMinimum"), val_of_int(group_priority),
+			      "must be positive and less than %d",
 			      GROUP_PRIORITY_MAX);
 	if (version_priority <= 0 || version_priority > VERSION_PRIORITY_MAX)
-		field_invalid(e, FIELD(at, "versionPriority"), val_of_int(version_priority), "must be positive and less than %d",
+		field_invalid(e, FIELD(at, "versionPriority"), val_of_int(version_priority),
+			      "must be positive and less than %d",
 			      VERSION_PRIORITY_MAX);
 	check_api_service_target(e, at, spec);
 }
@@ -113,7 +118,8 @@ static void check_migration_update(struct field_errors *e, struct val migration,
 {
 	check_migration(e, migration);
 	check_meta_update(e, migration, old);
-	check_immutable(e, FIELD(NULL, "spec"), TYPE(storagemigration_v1beta1, StorageVersionMigrationSpec), val_get(migration, spec),
+	check_immutable(e, FIELD(NULL, "spec"), TYPE(storagemigration_v1beta1, StorageVersionMigrationSpec),
+			val_get(migration, spec),
 			val_get(old, spec));
 }
 
@@ -135,7 +141,8 @@ static bool is_resource_version(str text)
 
 static void check_migration_status(struct field_errors *e, str subresource, struct val migration, struct val old)
 {
-	const struct field_path *at = FIELD(NULL, "status"), *at_conditions = FIELD(at, "conditions"), *at_version = FIELD(at, "resourceVersion");
+	const struct field_path *at = FIELD(NULL, "status"), *at_conditions = FIELD(at, "conditions"),
+		*at_version = FIELD(at, "resourceVersion");
 	struct val conditions = val_get(migration, status, conditions);
 	str version = val_str(migration, status, resourceVersion), before = val_str(old, status, resourceVersion);
 	bool succeeded = has_condition(migration, STR("Succeeded")), failed = has_condition(migration, STR("Failed"));
@@ -143,12 +150,14 @@ static void check_migration_status(struct field_errors *e, str subresource, stru
 	(void)subresource;
 	check_meta_update(e, migration, old);
 	if (version.n && !is_resource_version(version))
-		field_invalid(e, at_version, VAL_STR(version), "resource version is not well formed: " STR_FMT, STR_ARG(version));
+		field_invalid(e, at_version, VAL_STR(version), "resource version is not well formed: " STR_FMT,
+			      STR_ARG(version));
 	check_conditions(e, at_conditions, conditions);
 	if (before.n && !str_eq(before, version))
 		field_invalid(e, at_version, VAL_STR(version), "field is immutable");
 	if (succeeded && failed)
-		field_invalid(e, at_conditions, conditions, "Both success and failed conditions cannot be true at the same time");
+		field_invalid(e, at_conditions, conditions,
+			      "Both success and failed conditions cannot be true at the same time");
 	if (has_condition(old, STR("Succeeded")) && !succeeded)
 		field_invalid(e, at_conditions, conditions, "Success condition cannot be set to false once it is true");
 	if (has_condition(old, STR("Failed")) && !failed)
@@ -171,45 +180,60 @@ static void check_pod_group_status(struct field_errors *e, str subresource, stru
 		const struct field_path *item = FIELD_INDEX(FIELD(at, "resourceClaimStatuses"), i++);
 		str name = val_str(*claim, name);
 		if (!set_has(&names, name))
-			field_invalid(e, FIELD(item, "name"), VAL_STR(name), "must match the name of an entry in `spec.resourceClaims`");
+			field_invalid(e, FIELD(item, "name"), VAL_STR(name),
+				      "must match the name of an entry in `spec.resourceClaims`");
 	}
 }
 
 const struct kind_rules rules_extensions[] = {
-	{ TYPE(admissionregistration_v1, ValidatingWebhookConfiguration), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
+	{ TYPE(admissionregistration_v1, ValidatingWebhookConfiguration), name_rule_subdomain,
+	  KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_webhooks, .check = check_webhooks, .check_update = check_webhooks_update },
 	{ TYPE(admissionregistration_v1, MutatingWebhookConfiguration), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_mutating_webhooks, .check = check_webhooks, .check_update = check_webhooks_update },
 	{ TYPE(admissionregistration_v1, ValidatingAdmissionPolicy), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
-	  .defaults = default_admission_policy, .check = check_validating_policy, .check_update = check_validating_policy_update,
+	  .defaults = default_admission_policy, .check = check_validating_policy,
+		  .check_update = check_validating_policy_update,
 	  .check_subresource = check_validating_policy_status, .prepare_update = prepare_status_only },
-	{ TYPE(admissionregistration_v1, ValidatingAdmissionPolicyBinding), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
+	{ TYPE(admissionregistration_v1, ValidatingAdmissionPolicyBinding), name_rule_subdomain,
+	  KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_admission_binding, .check = check_validating_binding },
 	{ TYPE(admissionregistration_v1, MutatingAdmissionPolicy), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
-	  .defaults = default_admission_policy, .check = check_mutating_policy, .check_update = check_mutating_policy_update },
-	{ TYPE(admissionregistration_v1, MutatingAdmissionPolicyBinding), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
+	  .defaults = default_admission_policy, .check = check_mutating_policy,
+		  .check_update = check_mutating_policy_update },
+	{ TYPE(admissionregistration_v1, MutatingAdmissionPolicyBinding), name_rule_subdomain,
+	  KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_admission_binding, .check = check_mutating_binding },
-	{ TYPE(apiextensions_v1, CustomResourceDefinition), .flags = KIND_OWN_META | KIND_GENERATION, .defaults = default_crd,
-	  .check = check_crd, .check_update = check_crd_update, .check_subresource = check_crd_status, .prepare = prepare_crd,
+	{ TYPE(apiextensions_v1, CustomResourceDefinition), .flags = KIND_OWN_META | KIND_GENERATION,
+	  .defaults = default_crd,
+	  .check = check_crd, .check_update = check_crd_update, .check_subresource = check_crd_status,
+		  .prepare = prepare_crd,
 	  .prepare_update = prepare_crd_update },
-	{ TYPE(apiregistration_v1, APIService), .flags = KIND_OWN_META, .defaults = default_api_service, .check = check_api_service,
-	  .check_update = check_api_service_update, .check_subresource = check_api_service_status, .prepare = prepare_api_service,
+	{ TYPE(apiregistration_v1, APIService), .flags = KIND_OWN_META, .defaults = default_api_service,
+	  .check = check_api_service,
+	  .check_update = check_api_service_update, .check_subresource = check_api_service_status,
+		  .prepare = prepare_api_service,
 	  .prepare_update = prepare_status_only },
 	{ TYPE(resource_v1, ResourceClaim), name_rule_subdomain, KIND_OWN_META, .defaults = default_resource_claim,
-	  .check = check_resource_claim, .check_update = check_resource_claim_update, .check_subresource = check_resource_claim_status,
+	  .check = check_resource_claim, .check_update = check_resource_claim_update,
+		  .check_subresource = check_resource_claim_status,
 	  .prepare_update = prepare_resource_claim_update },
 	{ TYPE(resource_v1, ResourceClaimTemplate), name_rule_subdomain, KIND_OWN_META, .defaults = default_claim_template,
 	  .check = check_claim_template, .check_update = check_claim_template_update },
-	{ TYPE(resource_v1, ResourceSlice), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION, .defaults = default_resource_slice,
+	{ TYPE(resource_v1, ResourceSlice), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
+	  .defaults = default_resource_slice,
 	  .check = check_resource_slice, .check_update = check_resource_slice_update },
 	{ TYPE(resource_v1, DeviceClass), name_rule_long, KIND_OWN_META | KIND_GENERATION, .check = check_device_class,
 	  .check_update = check_device_class_update },
-	{ TYPE(resource_v1beta2, DeviceTaintRule), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION, .defaults = default_taint_rule,
+	{ TYPE(resource_v1beta2, DeviceTaintRule), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
+	  .defaults = default_taint_rule,
 	  .check = check_taint_rule, .check_update = check_taint_rule_update, .check_subresource = check_taint_rule_status },
 	{ TYPE(resource_v1alpha3, ResourcePoolStatusRequest), name_rule_subdomain, .flags = KIND_DECLARATIVE },
-	{ TYPE(scheduling_v1alpha2, PodGroup), name_rule_subdomain, KIND_DECLARATIVE, .check_subresource = check_pod_group_status },
+	{ TYPE(scheduling_v1alpha2, PodGroup), name_rule_subdomain, KIND_DECLARATIVE,
+	  .check_subresource = check_pod_group_status },
 	{ TYPE(scheduling_v1alpha2, Workload), name_rule_subdomain, .flags = KIND_DECLARATIVE },
-	{ TYPE(storagemigration_v1beta1, StorageVersionMigration), name_rule_subdomain, KIND_OWN_META, .check = check_migration,
+	{ TYPE(storagemigration_v1beta1, StorageVersionMigration), name_rule_subdomain, KIND_OWN_META,
+	  .check = check_migration,
 	  .check_update = check_migration_update, .check_subresource = check_migration_status },
 	{ 0 },
 };

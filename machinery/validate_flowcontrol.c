@@ -11,8 +11,10 @@ static bool has_wildcard(struct val list) { return list_has(list, STR("*")); }
 
 static void check_verbs(struct field_errors *e, const struct field_path *at, struct val verbs)
 {
-	static const str supported[] = { STR_INIT("create"), STR_INIT("delete"), STR_INIT("deletecollection"), STR_INIT("get"),
-					 STR_INIT("list"), STR_INIT("patch"), STR_INIT("proxy"), STR_INIT("update"), STR_INIT("watch"),
+	static const str supported[] = { STR_INIT("create"), STR_INIT("delete"), STR_INIT("deletecollection"),
+					 STR_INIT("get"),
+					 STR_INIT("list"), STR_INIT("patch"), STR_INIT("proxy"), STR_INIT("update"),
+						 STR_INIT("watch"),
 					 { NULL, 0 } };
 	bool known = true;
 
@@ -146,7 +148,8 @@ static void check_subject(struct field_errors *e, const struct field_path *at, s
 		if (!str_eq(k->kind, kind))
 			continue;
 		if (!val_exists(member))
-			field_required(e, at_member, STR_FMT " is required when subject kind is '" STR_FMT "'", STR_ARG(atom_str(k->member)),
+			field_required(e, at_member, STR_FMT " is required when subject kind is '" STR_FMT "'",
+				       STR_ARG(atom_str(k->member)),
 				       STR_ARG(kind));
 		else if (k->member == A_serviceAccount)
 			check_account(e, at_member, member);
@@ -156,14 +159,16 @@ static void check_subject(struct field_errors *e, const struct field_path *at, s
 	for (size_t i = 0; i < ARRAY_LEN(subject_kinds); i++) {
 		const struct subject_kind *k = &subject_kinds[i];
 		if (!str_eq(k->kind, kind) && val_exists(val_member(subject, k->member)))
-			field_forbidden(e, FIELD_STR(at, atom_str(k->member)), STR_FMT " is forbidden when subject kind is not '" STR_FMT "'",
+			field_forbidden(e, FIELD_STR(at, atom_str(k->member)),
+					STR_FMT " is forbidden when subject kind is not '" STR_FMT "'",
 					STR_ARG(atom_str(k->member)), STR_ARG(k->kind));
 	}
 }
 
 static void check_rule(struct field_errors *e, const struct field_path *at, struct val rule)
 {
-	struct val subjects = val_get(rule, subjects), resources = val_get(rule, resourceRules), others = val_get(rule, nonResourceRules);
+	struct val subjects = val_get(rule, subjects), resources = val_get(rule, resourceRules),
+		others = val_get(rule, nonResourceRules);
 	size_t i = 0;
 
 	if (val_len(subjects) == 0)
@@ -207,7 +212,8 @@ static const struct fixed {
 };
 
 /* text: what the message says beyond the name; compared: the part of the spec that is fixed. */
-static void check_fixed(struct field_errors *e, const struct type *type, struct val object, struct val compared, const char *text)
+static void check_fixed(struct field_errors *e, const struct type *type, struct val object, struct val compared,
+			const char *text)
 {
 	str name = val_str(object, metadata, name);
 
@@ -253,7 +259,8 @@ void check_flow_schema(struct field_errors *e, struct val schema)
 	if (precedence > PRECEDENCE_MAX)
 		field_invalid(e, at_precedence, val_of_int(precedence), "must not be greater than %d", PRECEDENCE_MAX);
 	if (precedence == 1 && !str_eq(val_str(schema, metadata, name), STR("exempt")))
-		field_invalid(e, at_precedence, val_of_int(precedence), "only the schema named 'exempt' may have matchingPrecedence 1");
+		field_invalid(e, at_precedence, val_of_int(precedence),
+			      "only the schema named 'exempt' may have matchingPrecedence 1");
 	if (val_exists(method) && !str_in(val_str(method, type), methods))
 		field_not_supported(e, FIELD(FIELD(at, "distinguisherMethod"), "type"),
 				    internal_form(e->arena, TYPE(flowcontrol_v1, FlowDistinguisherMethod), method), methods);
@@ -281,7 +288,8 @@ static bool exhausts_hash(int64_t deck, int64_t hand)
 
 static void check_queuing(struct field_errors *e, const struct field_path *at, struct val queuing)
 {
-	int64_t limit = val_int(queuing, queueLengthLimit), queues = val_int(queuing, queues), hand = val_int(queuing, handSize);
+	int64_t limit = val_int(queuing, queueLengthLimit), queues = val_int(queuing, queues),
+		hand = val_int(queuing, handSize);
 
 	if (limit <= 0)
 		field_invalid(e, FIELD(at, "queueLengthLimit"), val_of_int(limit), "must be positive");
@@ -292,10 +300,12 @@ static void check_queuing(struct field_errors *e, const struct field_path *at, s
 	if (hand <= 0)
 		field_invalid(e, FIELD(at, "handSize"), val_of_int(hand), "must be positive");
 	else if (hand > queues)
-		field_invalid(e, FIELD(at, "handSize"), val_of_int(hand), "should not be greater than queues (%lld)", (long long)queues);
+		field_invalid(e, FIELD(at, "handSize"), val_of_int(hand), "should not be greater than queues (%lld)",
+			      (long long)queues);
 	else if (exhausts_hash(queues, hand))
 		field_invalid(e, FIELD(at, "handSize"), val_of_int(hand),
-			      "required entropy bits of deckSize %lld and handSize %lld should not be greater than %d", (long long)queues,
+			      "required entropy bits of deckSize %lld and handSize %lld should not be greater than %d",
+				      (long long)queues,
 			      (long long)hand, HASH_BITS);
 }
 
@@ -339,7 +349,8 @@ static void check_limited(struct field_errors *e, const struct field_path *at, s
 	check_limit_response(e, FIELD(at, "limitResponse"), val_get(limited, limitResponse));
 	check_lendable(e, at, limited);
 	if (val_as_int(borrowing) < 0)
-		field_invalid(e, FIELD(at, "borrowingLimitPercent"), borrowing, "if specified, must be a non-negative integer");
+		field_invalid(e, FIELD(at, "borrowingLimitPercent"), borrowing,
+			      "if specified, must be a non-negative integer");
 }
 
 static void check_level_spec(struct field_errors *e, struct val spec, bool is_exempt)
@@ -376,10 +387,12 @@ void check_priority_level(struct field_errors *e, struct val level)
 
 	check_meta(e, level, false, name_rule_subdomain);
 	if (val_exists(val_find(val_get(level, metadata, annotations), old_key)))
-		field_forbidden(e, FIELD(FIELD(NULL, "metadata"), "annotations"), "annotation '" STR_FMT "' is forbidden", STR_ARG(old_key));
+		field_forbidden(e, FIELD(FIELD(NULL, "metadata"), "annotations"),
+				"annotation '" STR_FMT "' is forbidden", STR_ARG(old_key));
 	check_level_spec(e, spec, is_exempt);
 	check_fixed(e, TYPE(flowcontrol_v1, PriorityLevelConfigurationSpec), level,
-		    is_exempt ? val_without(e->arena, spec, exempt) : spec, is_exempt ? "except the 'spec.exempt' field " : "");
+		    is_exempt ? val_without(e->arena, spec, exempt) : spec,
+			    is_exempt ? "except the 'spec.exempt' field " : "");
 	check_typed_conditions(e, val_get(level, status, conditions));
 }
 

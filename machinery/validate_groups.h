@@ -44,7 +44,8 @@ extern const str protocol_names[];
 void check_domain_prefixed_path(struct field_errors *e, const struct field_path *at, str value);
 
 /* As edit_member, or as edit_items for a member that is a list. An absent one stays absent. */
-struct val default_within(struct arena *a, struct val object, atom key, struct val (*defaults)(struct arena *a, struct val part));
+struct val default_within(struct arena *a, struct val object, atom key,
+			  struct val (*defaults)(struct arena *a, struct val part));
 
 /* ---- core: validate_core.c, validate_node.c, validate_quota.c, defaults_core.c ---- */
 
@@ -181,10 +182,12 @@ name_rule name_rule_long;
 typedef struct val prepare_fn(struct arena *a, struct val object);
 typedef struct val prepare_update_fn(struct arena *a, str subresource, struct val object, struct val old);
 
-prepare_fn prepare_namespace, prepare_node, prepare_limit_range, prepare_service_account, prepare_endpoint_slice, prepare_volume, prepare_claim,
+prepare_fn prepare_namespace, prepare_node, prepare_limit_range, prepare_service_account, prepare_endpoint_slice,
+	prepare_volume, prepare_claim,
 	prepare_csr, prepare_crd, prepare_api_service;
 prepare_update_fn prepare_namespace_update, prepare_node_update, prepare_service_account_update, prepare_service_update,
-	prepare_endpoint_slice_update, prepare_volume_update, prepare_claim_update, prepare_csi_driver_update, prepare_csr_update,
+	prepare_endpoint_slice_update, prepare_volume_update, prepare_claim_update, prepare_csi_driver_update,
+		prepare_csr_update,
 	prepare_flow_update, prepare_crd_update, prepare_resource_claim_update;
 /* For kinds that count no changes, and for those whose status is written with the old labels, annotations, owners and finalizers. */
 prepare_fn prepare_first_generation;

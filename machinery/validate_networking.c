@@ -34,7 +34,8 @@ struct policy_before {
 	bool bad_selector;
 };
 
-static void check_ip_block(struct field_errors *e, const struct field_path *at, struct val block, const struct policy_before *before)
+static void check_ip_block(struct field_errors *e, const struct field_path *at, struct val block,
+			   const struct policy_before *before)
 {
 	struct cidr whole, except;
 	str text = val_str(block, cidr);
@@ -56,9 +57,11 @@ static void check_ip_block(struct field_errors *e, const struct field_path *at, 
 	}
 }
 
-static void check_peer(struct field_errors *e, const struct field_path *at, struct val peer, const struct policy_before *before)
+static void check_peer(struct field_errors *e, const struct field_path *at, struct val peer,
+		       const struct policy_before *before)
 {
-	bool pods = val_has(peer, podSelector), namespaces = val_has(peer, namespaceSelector), block = val_has(peer, ipBlock);
+	bool pods = val_has(peer, podSelector), namespaces = val_has(peer, namespaceSelector),
+		block = val_has(peer, ipBlock);
 
 	check_label_selector(e, FIELD(at, "podSelector"), val_get(peer, podSelector), before->bad_selector);
 	check_label_selector(e, FIELD(at, "namespaceSelector"), val_get(peer, namespaceSelector), before->bad_selector);
@@ -178,7 +181,8 @@ static void check_backend(struct field_errors *e, const struct field_path *at, s
 /* Paths that are compared must not have parts that servers see in different ways. */
 static void check_plain_path(struct field_errors *e, const struct field_path *at, str path)
 {
-	static const str sequences[] = { STR_INIT("//"), STR_INIT("/./"), STR_INIT("/../"), STR_INIT("%2f"), STR_INIT("%2F") };
+	static const str sequences[] = { STR_INIT("//"), STR_INIT("/./"), STR_INIT("/../"), STR_INIT("%2f"),
+					 STR_INIT("%2F") };
 	static const str ends[] = { STR_INIT("/.."), STR_INIT("/.") };
 
 	if (!str_starts(path, STR("/")))
@@ -193,7 +197,8 @@ static void check_plain_path(struct field_errors *e, const struct field_path *at
 
 static void check_http_path(struct field_errors *e, const struct field_path *at, struct val http, bool strict_names)
 {
-	static const str types[] = { STR_INIT("Exact"), STR_INIT("ImplementationSpecific"), STR_INIT("Prefix"), { NULL, 0 } };
+	static const str types[] = { STR_INIT("Exact"), STR_INIT("ImplementationSpecific"), STR_INIT("Prefix"),
+				     { NULL, 0 } };
 	str type = val_str(http, pathType), path = val_str(http, path);
 
 	if (!val_has(http, pathType)) {
@@ -256,7 +261,8 @@ static struct ingress_before ingress_before(struct arena *a, struct val old)
 	return before;
 }
 
-static void check_ingress_rule(struct field_errors *e, const struct field_path *at, struct val rule, const struct ingress_before *before)
+static void check_ingress_rule(struct field_errors *e, const struct field_path *at, struct val rule,
+			       const struct ingress_before *before)
 {
 	str host = val_str(rule, host);
 	struct ip ip;
@@ -269,7 +275,8 @@ static void check_ingress_rule(struct field_errors *e, const struct field_path *
 		check_http_rule(e, at, rule, false);
 }
 
-static void check_tls(struct field_errors *e, const struct field_path *at, struct val tls, const struct ingress_before *before)
+static void check_tls(struct field_errors *e, const struct field_path *at, struct val tls,
+		      const struct ingress_before *before)
 {
 	str secret = val_str(tls, secretName);
 	size_t i = 0;
@@ -303,7 +310,8 @@ static void check_ingress_all(struct field_errors *e, struct val ingress, const 
 static void check_ingress(struct field_errors *e, struct val ingress)
 {
 	static const str key = STR_INIT("kubernetes.io/ingress.class");
-	struct val annotation = val_find(val_get(ingress, metadata, annotations), key), class = val_get(ingress, spec, ingressClassName);
+	struct val annotation = val_find(val_get(ingress, metadata, annotations), key),
+		class = val_get(ingress, spec, ingressClassName);
 
 	check_ingress_all(e, ingress, &(struct ingress_before){ 0 });
 	if (val_exists(annotation) && val_exists(class) && !val_equal(annotation, class))
@@ -374,7 +382,8 @@ static void check_ingress_class(struct field_errors *e, struct val class)
 static void check_ingress_class_update(struct field_errors *e, struct val class, struct val old)
 {
 	check_meta_update(e, class, old);
-	check_immutable_str(e, FIELD(FIELD(NULL, "spec"), "controller"), val_str(class, spec, controller), val_str(old, spec, controller));
+	check_immutable_str(e, FIELD(FIELD(NULL, "spec"), "controller"), val_str(class, spec, controller),
+			    val_str(old, spec, controller));
 	check_ingress_class(e, class);
 }
 
@@ -419,7 +428,8 @@ static void check_ip_address_update(struct field_errors *e, struct val address, 
 {
 	check_ip_address(e, address);
 	check_meta_update(e, address, old);
-	check_immutable(e, FIELD(FIELD(NULL, "spec"), "parentRef"), TYPE(networking_v1, ParentReference), val_get(address, spec, parentRef),
+	check_immutable(e, FIELD(FIELD(NULL, "spec"), "parentRef"), TYPE(networking_v1, ParentReference),
+			val_get(address, spec, parentRef),
 			val_get(old, spec, parentRef));
 }
 
@@ -435,7 +445,8 @@ static void check_blocks(struct field_errors *e, const struct field_path *at, st
 		return;
 	}
 	if (val_len(blocks) > 2) {
-		field_invalid(e, at, internal_form(e->arena, TYPE(networking_v1, ServiceCIDRSpec), spec), "may only hold up to 2 values");
+		field_invalid(e, at, internal_form(e->arena, TYPE(networking_v1, ServiceCIDRSpec), spec),
+			      "may only hold up to 2 values");
 		return;
 	}
 	VAL_EACH(block, blocks) {
@@ -480,18 +491,24 @@ static void check_service_cidr_status(struct field_errors *e, str subresource, s
 
 const struct kind_rules rules_networking[] = {
 	{ TYPE(core_v1, Service), name_rule_label, KIND_OWN_META, .defaults = default_service, .check = check_service,
-	  .check_update = check_service_update, .check_subresource = check_service_status, .prepare_update = prepare_service_update },
-	{ TYPE(discovery_v1, EndpointSlice), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION, .defaults = default_endpoint_slice,
+	  .check_update = check_service_update, .check_subresource = check_service_status,
+		  .prepare_update = prepare_service_update },
+	{ TYPE(discovery_v1, EndpointSlice), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
+	  .defaults = default_endpoint_slice,
 	  .check = check_endpoint_slice, .check_update = check_endpoint_slice_update, .prepare = prepare_endpoint_slice,
 	  .prepare_update = prepare_endpoint_slice_update },
 	{ TYPE(networking_v1, Ingress), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION, .check = check_ingress,
 	  .check_update = check_ingress_update, .check_subresource = check_ingress_status },
-	{ TYPE(networking_v1, IngressClass), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION, .defaults = default_ingress_class,
+	{ TYPE(networking_v1, IngressClass), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
+	  .defaults = default_ingress_class,
 	  .check = check_ingress_class, .check_update = check_ingress_class_update },
-	{ TYPE(networking_v1, NetworkPolicy), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION, .defaults = default_network_policy,
+	{ TYPE(networking_v1, NetworkPolicy), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
+	  .defaults = default_network_policy,
 	  .check = check_network_policy, .check_update = check_network_policy_update },
-	{ TYPE(networking_v1, IPAddress), .flags = KIND_OWN_META, .check = check_ip_address, .check_update = check_ip_address_update },
+	{ TYPE(networking_v1, IPAddress), .flags = KIND_OWN_META, .check = check_ip_address,
+	  .check_update = check_ip_address_update },
 	{ TYPE(networking_v1, ServiceCIDR), name_rule_subdomain, KIND_OWN_META, .check = check_service_cidr,
-	  .check_update = check_service_cidr_update, .check_subresource = check_service_cidr_status, .prepare_update = prepare_status_only },
+	  .check_update = check_service_cidr_update, .check_subresource = check_service_cidr_status,
+		  .prepare_update = prepare_status_only },
 	{ 0 },
 };

@@ -16,7 +16,8 @@ static void check_taints(struct field_errors *e, const struct field_path *at, st
 		check_name_joined(e, FIELD(item, "value"), val_str(*taint, value), name_check_label_value, ";");
 		check_taint_effect(e, FIELD(item, "effect"), effect, false);
 		if (!set_add(&seen, arena_printf(e->arena, STR_FMT "\n" STR_FMT, STR_ARG(effect), STR_ARG(key))))
-			field_error_add(e, FIELD_ERROR_DUPLICATE, item, internal_form(e->arena, TYPE(core_v1, Taint), *taint),
+			field_error_add(e, FIELD_ERROR_DUPLICATE, item,
+					internal_form(e->arena, TYPE(core_v1, Taint), *taint),
 					"taints must be unique by key and effect pair");
 	}
 }
@@ -44,7 +45,8 @@ static void check_avoid_pods_annotation(struct field_errors *e, const struct fie
 
 	if (text.n == 0)
 		return;
-	if (json_decode(e->arena, text, &(struct json_decode_options){ .type = TYPE(core_v1, AvoidPods) }, &avoid, &err) < 0) {
+	if (json_decode(e->arena, text, &(struct json_decode_options){ .type = TYPE(core_v1, AvoidPods) }, &avoid,
+			&err) < 0) {
 		field_invalid(e, FIELD(at, "AvoidPods"), VAL_STR(key), "%s", err.msg);
 		return;
 	}
@@ -100,7 +102,8 @@ static void check_feature_name(struct field_errors *e, const struct field_path *
 {
 	struct val shown = VAL_STR(name);
 	if (name.n > NAME_SUBDOMAIN_MAX)
-		field_invalid(e, at, shown, "invalid feature name \"" STR_FMT "\": must be no more than %d characters", STR_ARG(name),
+		field_invalid(e, at, shown, "invalid feature name \"" STR_FMT "\": must be no more than %d characters",
+			      STR_ARG(name),
 			      NAME_SUBDOMAIN_MAX);
 	else if (!is_feature_name(name))
 		field_invalid(e, at, shown, "invalid feature name \"" STR_FMT "\": must start with an UpperCamelCase segment, with subsequent"
@@ -131,7 +134,8 @@ static void check_addresses(struct field_errors *e, struct val addresses)
 	size_t i = 0;
 	VAL_EACH(address, addresses) {
 		const struct field_path *at = FIELD_INDEX(FIELD(FIELD(NULL, "status"), "addresses"), i++);
-		str key = arena_printf(e->arena, STR_FMT "/" STR_FMT, STR_ARG(val_str(*address, type)), STR_ARG(val_str(*address, address)));
+		str key = arena_printf(e->arena, STR_FMT "/" STR_FMT, STR_ARG(val_str(*address, type)),
+				       STR_ARG(val_str(*address, address)));
 		if (!set_add(&seen, key))
 			field_duplicate(e, at, internal_form(e->arena, TYPE(core_v1, NodeAddress), *address));
 	}
@@ -209,7 +213,8 @@ void check_node(struct field_errors *e, struct val node)
 	check_taints(e, FIELD(FIELD(NULL, "metadata"), "taints"), val_get(node, spec, taints));
 	check_node_resources(e, node);
 	if (val_exists(swap) && val_as_int(swap) <= 0)
-		field_invalid(e, FIELD(FIELD(FIELD(NULL, "metadata"), "nodeSwapStatus"), "capacity"), swap, "must be greater than zero");
+		field_invalid(e, FIELD(FIELD(FIELD(NULL, "metadata"), "nodeSwapStatus"), "capacity"), swap,
+			      "must be greater than zero");
 	check_declared_features(e, node);
 	check_pod_cidrs(e, val_get(node, spec, podCIDRs));
 }
@@ -243,7 +248,8 @@ static void check_node_change(struct field_errors *e, struct val node, struct va
 	check_addresses(e, val_get(node, status, addresses));
 	check_pod_cidrs_change(e, val_get(node, spec, podCIDRs), val_get(old, spec, podCIDRs));
 	if (provider.n && !str_eq(provider, val_str(node, spec, providerID)))
-		field_forbidden(e, FIELD(at, "providerID"), "node updates may not change providerID except from \"\" to valid");
+		field_forbidden(e, FIELD(at, "providerID"),
+				"node updates may not change providerID except from \"\" to valid");
 	if (val_has(node, spec, configSource))
 		check_config_source(e, FIELD(at, "configSource"), val_get(node, spec, configSource), false);
 	check_config_status(e, val_get(node, status, config));

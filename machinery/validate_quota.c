@@ -9,7 +9,8 @@ static bool is_one_word(str name) { return str_chr(name, '/') < 0; }
 
 static void check_limit_type(struct field_errors *e, const struct field_path *at, str type)
 {
-	static const str standard[] = { STR_INIT("Pod"), STR_INIT("Container"), STR_INIT("PersistentVolumeClaim"), { NULL, 0 } };
+	static const str standard[] = { STR_INIT("Pod"), STR_INIT("Container"), STR_INIT("PersistentVolumeClaim"),
+					{ NULL, 0 } };
 	size_t before = e->n;
 
 	check_label_key(e, at, type);
@@ -41,11 +42,13 @@ static bool is_above(struct val a, struct val b)
 }
 
 /* text names both values: "min value %s is greater than max value %s". */
-static void limit_order(struct field_errors *e, const struct field_path *at, const struct limit *l, struct val low, struct val high,
+static void limit_order(struct field_errors *e, const struct field_path *at, const struct limit *l, struct val low,
+			struct val high,
 			struct val shown, const char *low_name, const char *high_name)
 {
 	if (is_above(low, high))
-		field_invalid(e, FIELD_KEY(at, l->resource), shown, "%s value " STR_FMT " is greater than %s value " STR_FMT, low_name,
+		field_invalid(e, FIELD_KEY(at, l->resource), shown,
+			      "%s value " STR_FMT " is greater than %s value " STR_FMT, low_name,
 			      STR_ARG(val_as_str(low)), high_name, STR_ARG(val_as_str(high)));
 }
 
@@ -74,7 +77,8 @@ static void check_ratio(struct field_errors *e, const struct field_path *at, con
 		return; /* anything is below infinity */
 	double most = (double)high / (double)low;
 	if (value > most)
-		field_invalid(e, key, l->ratio, "ratio " STR_FMT " is greater than max/min = %f", STR_ARG(val_as_str(l->ratio)), most);
+		field_invalid(e, key, l->ratio, "ratio " STR_FMT " is greater than max/min = %f",
+			      STR_ARG(val_as_str(l->ratio)), most);
 }
 
 static void check_limit(struct field_errors *e, const struct field_path *at, const struct limit *l)
@@ -102,7 +106,8 @@ static void check_limit_item(struct field_errors *e, const struct field_path *at
 	str type = val_str(item, type);
 	bool is_pod = str_eq(type, STR("Pod"));
 	struct val min = val_get(item, min), max = val_get(item, max), ratio = val_get(item, maxLimitRequestRatio);
-	struct val limit = is_pod ? VAL_EMPTY : val_get(item, default), request = is_pod ? VAL_EMPTY : val_get(item, defaultRequest);
+	struct val limit = is_pod ? VAL_EMPTY : val_get(item, default),
+		request = is_pod ? VAL_EMPTY : val_get(item, defaultRequest);
 	const struct val lists[] = { max, min, limit, request, ratio };
 
 	check_limit_names(e, FIELD(at, "max"), type, max);
@@ -120,7 +125,8 @@ static void check_limit_item(struct field_errors *e, const struct field_path *at
 		VAL_EACH_MEMBER(m, lists[i]) {
 			str name = atom_str(m->key);
 			if (set_add(&seen, name))
-				check_limit(e, at, &(struct limit){ name, val_find(min, name), val_find(max, name), val_find(limit, name),
+				check_limit(e, at, &(struct limit){ name, val_find(min, name), val_find(max, name),
+								    val_find(limit, name),
 								    val_find(request, name), val_find(ratio, name) });
 		}
 }
@@ -185,7 +191,8 @@ static bool is_scope(str scope) { return scope_index(scope) < ARRAY_LEN(all_scop
 static bool scope_fits(str scope, str resource)
 {
 	static const str compute[] = { STR_INIT("pods"), STR_INIT("cpu"), STR_INIT("memory"), STR_INIT("limits.cpu"),
-				       STR_INIT("limits.memory"), STR_INIT("requests.cpu"), STR_INIT("requests.memory"), { NULL, 0 } };
+				       STR_INIT("limits.memory"), STR_INIT("requests.cpu"), STR_INIT("requests.memory"),
+					       { NULL, 0 } };
 	static const str claims[] = { STR_INIT("persistentvolumeclaims"), STR_INIT("requests.storage"), { NULL, 0 } };
 
 	if (str_eq(scope, STR("BestEffort")))
@@ -202,13 +209,15 @@ static struct misfits misfits_of(struct val hard)
 	return misfits;
 }
 
-static void check_scope_fits(struct field_errors *e, const struct field_path *at, str scope, const struct misfits *misfits, struct val shown)
+static void check_scope_fits(struct field_errors *e, const struct field_path *at, str scope,
+			     const struct misfits *misfits, struct val shown)
 {
 	for (size_t n = is_scope(scope) ? misfits->n[scope_index(scope)] : 0; n; n--)
 		field_invalid(e, at, shown, "unsupported scope applied to resource");
 }
 
-static void check_scope_conflicts(struct field_errors *e, const struct field_path *at, const struct map *seen, struct val shown)
+static void check_scope_conflicts(struct field_errors *e, const struct field_path *at, const struct map *seen,
+				  struct val shown)
 {
 	if (set_has(seen, STR("BestEffort")) && set_has(seen, STR("NotBestEffort")))
 		field_invalid(e, at, shown, "conflicting scopes");
@@ -216,7 +225,8 @@ static void check_scope_conflicts(struct field_errors *e, const struct field_pat
 		field_invalid(e, at, shown, "conflicting scopes");
 }
 
-static void check_scopes(struct field_errors *e, const struct field_path *at, struct val scopes, const struct misfits *misfits)
+static void check_scopes(struct field_errors *e, const struct field_path *at, struct val scopes,
+			 const struct misfits *misfits)
 {
 	CLEANUP(map_done) struct map seen = MAP_INIT;
 
@@ -256,10 +266,12 @@ static void check_scope_requirement(struct field_errors *e, const struct field_p
 	}
 }
 
-static void check_scope_selector(struct field_errors *e, const struct field_path *at, struct val spec, const struct misfits *misfits)
+static void check_scope_selector(struct field_errors *e, const struct field_path *at, struct val spec,
+				 const struct misfits *misfits)
 {
 	CLEANUP(map_done) struct map seen = MAP_INIT;
-	struct val selector = val_get(spec, scopeSelector), shown = internal_form(e->arena, TYPE(core_v1, ScopeSelector), selector);
+	struct val selector = val_get(spec, scopeSelector), shown = internal_form(e->arena,
+										  TYPE(core_v1, ScopeSelector), selector);
 
 	VAL_EACH(requirement, val_get(selector, matchExpressions)) {
 		str scope = val_str(*requirement, scopeName);

@@ -86,15 +86,18 @@ static void check_ips_and_families(struct field_errors *e, const struct field_pa
 		if (str_eq(ip, STR("None")))
 			continue;
 		if (str_eq(family, STR("IPv4")) && is_v6(ip))
-			field_invalid(e, FIELD_INDEX(at, i), VAL_STR(ip), "expected an IPv4 value as indicated by `ipFamilies[%zu]`", i);
+			field_invalid(e, FIELD_INDEX(at, i), VAL_STR(ip),
+				      "expected an IPv4 value as indicated by `ipFamilies[%zu]`", i);
 		if (str_eq(family, STR("IPv6")) && !is_v6(ip))
-			field_invalid(e, FIELD_INDEX(at, i), VAL_STR(ip), "expected an IPv6 value as indicated by `ipFamilies[%zu]`", i);
+			field_invalid(e, FIELD_INDEX(at, i), VAL_STR(ip),
+				      "expected an IPv6 value as indicated by `ipFamilies[%zu]`", i);
 	}
 }
 
 static void check_cluster_ips(struct field_errors *e, const struct field_path *at, struct val service, struct val old)
 {
-	static const str policies[] = { STR_INIT("PreferDualStack"), STR_INIT("RequireDualStack"), STR_INIT("SingleStack"), { NULL, 0 } };
+	static const str policies[] = { STR_INIT("PreferDualStack"), STR_INIT("RequireDualStack"),
+					STR_INIT("SingleStack"), { NULL, 0 } };
 	struct val spec = val_get(service, spec), ips = val_get(spec, clusterIPs), families = val_get(spec, ipFamilies);
 	const struct field_path *at_ips = FIELD(at, "clusterIPs");
 	str ip = val_str(spec, clusterIP);
@@ -161,7 +164,8 @@ static void check_unique_ports(struct field_errors *e, const struct field_path *
 	i = 0;
 	VAL_EACH(port, ports) {
 		if (!set_add(&numbers, port_key(e->arena, *port, val_int(*port, port)))) {
-			struct val shown = OBJECT(e->arena, F(protocol, val_get(*port, protocol)), F(port, val_get(*port, port)));
+			struct val shown = OBJECT(e->arena, F(protocol, val_get(*port, protocol)),
+						  F(port, val_get(*port, port)));
 			field_duplicate(e, FIELD_INDEX(at, i), internal_form(e->arena, TYPE(core_v1, ServicePort), shown));
 		}
 		i++;
@@ -259,13 +263,15 @@ static void check_affinity(struct field_errors *e, const struct field_path *at, 
 	else if (!val_exists(timeout))
 		field_required(e, FIELD(at_client, "timeoutSeconds"), "when session affinity type is ClientIP");
 	else if (val_as_int(timeout) <= 0 || val_as_int(timeout) > AFFINITY_SECONDS_MAX)
-		field_invalid(e, FIELD(at_client, "timeoutSeconds"), timeout, "must be greater than 0 and less than %d", AFFINITY_SECONDS_MAX);
+		field_invalid(e, FIELD(at_client, "timeoutSeconds"), timeout, "must be greater than 0 and less than %d",
+			      AFFINITY_SECONDS_MAX);
 }
 
 static void check_traffic(struct field_errors *e, const struct field_path *at, struct val service)
 {
 	static const str policies[] = { STR_INIT("Cluster"), STR_INIT("Local"), { NULL, 0 } };
-	static const str distributions[] = { STR_INIT("PreferClose"), STR_INIT("PreferSameZone"), STR_INIT("PreferSameNode"), { NULL, 0 } };
+	static const str distributions[] = { STR_INIT("PreferClose"), STR_INIT("PreferSameZone"),
+					     STR_INIT("PreferSameNode"), { NULL, 0 } };
 	struct val spec = val_get(service, spec), internal = val_get(spec, internalTrafficPolicy);
 	str external = val_str(spec, externalTrafficPolicy);
 	int64_t port = val_int(spec, healthCheckNodePort);
@@ -273,7 +279,8 @@ static void check_traffic(struct field_errors *e, const struct field_path *at, s
 	if (is_external(service))
 		check_required_one_of(e, FIELD(at, "externalTrafficPolicy"), external, policies);
 	else if (external.n)
-		field_invalid(e, FIELD(at, "externalTrafficPolicy"), VAL_STR(external), "may only be set for externally-accessible services");
+		field_invalid(e, FIELD(at, "externalTrafficPolicy"), VAL_STR(external),
+			      "may only be set for externally-accessible services");
 	if (port && has_health_check(service))
 		check_port_number(e, FIELD(at, "healthCheckNodePort"), port);
 	else if (port)
@@ -325,7 +332,8 @@ static void check_type(struct field_errors *e, const struct field_path *at, stru
 	if (val_len(val_get(spec, ports)) == 0 && !is_headless(service) && !is_type(service, "ExternalName"))
 		field_missing(e, FIELD(at, "ports"));
 	if (is_headless(service) && (is_type(service, "LoadBalancer") || is_type(service, "NodePort")))
-		field_invalid(e, FIELD_INDEX(FIELD(at, "clusterIPs"), 0), VAL_LIT("None"), "may not be set to 'None' for " STR_FMT " services",
+		field_invalid(e, FIELD_INDEX(FIELD(at, "clusterIPs"), 0), VAL_LIT("None"),
+			      "may not be set to 'None' for " STR_FMT " services",
 			      STR_ARG(type));
 	if (is_type(service, "ExternalName"))
 		check_external_name(e, at, spec);
@@ -346,7 +354,8 @@ static void check_external_ips(struct field_errors *e, const struct field_path *
 /* old: the service before an update, else VAL_NONE; what it had stays allowed. */
 static void check_service_spec(struct field_errors *e, struct val service, struct val old)
 {
-	static const str types[] = { STR_INIT("ClusterIP"), STR_INIT("ExternalName"), STR_INIT("LoadBalancer"), STR_INIT("NodePort"),
+	static const str types[] = { STR_INIT("ClusterIP"), STR_INIT("ExternalName"), STR_INIT("LoadBalancer"),
+				     STR_INIT("NodePort"),
 				     { NULL, 0 } };
 	const struct field_path *at = FIELD(NULL, "spec"), *at_ports = FIELD(at, "ports");
 	struct val spec = val_get(service, spec), ports = val_get(spec, ports);
@@ -363,7 +372,8 @@ static void check_service_spec(struct field_errors *e, struct val service, struc
 	if (is_type(service, "ClusterIP"))
 		VAL_EACH(port, ports) {
 			if (val_int(*port, nodePort))
-				field_forbidden(e, FIELD(FIELD_INDEX(at_ports, i), "nodePort"), "may not be used when `type` is 'ClusterIP'");
+				field_forbidden(e, FIELD(FIELD_INDEX(at_ports, i), "nodePort"),
+						"may not be used when `type` is 'ClusterIP'");
 			i++;
 		}
 	check_unique_ports(e, at_ports, ports);
@@ -436,7 +446,8 @@ void check_service_update(struct field_errors *e, struct val service, struct val
 		if (!headless || !was_headless)
 			check_ips_change(e, service, val_get(service, spec, clusterIPs), val_get(old, spec, clusterIPs));
 		if (!headless && !was_headless)
-			check_families_change(e, service, val_get(service, spec, ipFamilies), val_get(old, spec, ipFamilies));
+			check_families_change(e, service, val_get(service, spec, ipFamilies),
+					      val_get(old, spec, ipFamilies));
 	}
 	check_load_balancer_class(e, service, old);
 	if (has_health_check(service) && has_health_check(old) &&

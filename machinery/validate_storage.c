@@ -81,7 +81,8 @@ static str term_text(struct arena *a, struct val term)
 			val_add_member(&values, atom_make(a, val_as_str(*value)), val_of_bool(true));
 		val_add_member(&keys, atom_make(a, val_str(*requirement, key)), val_sorted(a, val_end_object(&values)));
 	}
-	(void)json_encode(&text, val_sorted(a, val_end_object(&keys)), &(struct json_encode_options){ .plain = true }, &ignored);
+	(void)json_encode(&text, val_sorted(a, val_end_object(&keys)), &(struct json_encode_options){ .plain = true },
+			  &ignored);
 	return arena_str(a, buf_str(&text));
 }
 
@@ -91,7 +92,8 @@ static void check_topologies(struct field_errors *e, struct val terms)
 	size_t i = 0;
 
 	VAL_EACH(term, terms) {
-		const struct field_path *at = FIELD(FIELD_INDEX(FIELD(NULL, "allowedTopologies"), i++), "matchLabelExpressions");
+		const struct field_path *at = FIELD(FIELD_INDEX(FIELD(NULL, "allowedTopologies"), i++),
+						    "matchLabelExpressions");
 		str text = term_text(e->arena, *term);
 		size_t *seen = map_get(&counts, text);
 		if (!seen) {
@@ -132,7 +134,8 @@ static void check_storage_class_update(struct field_errors *e, struct val class,
 	check_immutable(e, FIELD(NULL, "parameters"), NULL, val_get(class, parameters), val_get(old, parameters));
 	check_immutable_str(e, FIELD(NULL, "provisioner"), val_str(class, provisioner), val_str(old, provisioner));
 	check_immutable(e, FIELD(NULL, "reclaimPolicy"), NULL, val_get(class, reclaimPolicy), val_get(old, reclaimPolicy));
-	check_immutable(e, FIELD(NULL, "volumeBindingMode"), NULL, val_get(class, volumeBindingMode), val_get(old, volumeBindingMode));
+	check_immutable(e, FIELD(NULL, "volumeBindingMode"), NULL, val_get(class, volumeBindingMode),
+			val_get(old, volumeBindingMode));
 }
 
 static void check_attributes_class(struct field_errors *e, struct val class)
@@ -200,7 +203,8 @@ static void check_attachment(struct field_errors *e, struct val attachment)
 static void check_attachment_update(struct field_errors *e, struct val attachment, struct val old)
 {
 	check_attachment(e, attachment);
-	check_immutable(e, FIELD(NULL, "spec"), TYPE(storage_v1, VolumeAttachmentSpec), val_get(attachment, spec), val_get(old, spec));
+	check_immutable(e, FIELD(NULL, "spec"), TYPE(storage_v1, VolumeAttachmentSpec), val_get(attachment, spec),
+			val_get(old, spec));
 }
 
 static void check_attachment_status(struct field_errors *e, str subresource, struct val attachment, struct val old)
@@ -252,7 +256,8 @@ static void check_csi_node_update(struct field_errors *e, struct val node, struc
 		const struct val *now = map_get(&drivers, val_str(*before, name));
 		if (now)
 			check_immutable(e, FIELD(FIELD(NULL, "spec"), "drivers"), TYPE(storage_v1, CSINodeDriver),
-					val_without(e->arena, *now, allocatable), val_without(e->arena, *before, allocatable));
+					val_without(e->arena, *now, allocatable),
+						val_without(e->arena, *before, allocatable));
 	}
 }
 
@@ -272,18 +277,22 @@ static void check_token_requests(struct field_errors *e, const struct field_path
 			continue;
 		}
 		if (val_exists(seconds) && val_as_int(seconds) < 600)
-			field_invalid(e, FIELD(item, "expirationSeconds"), seconds, "may not specify a duration less than 10 minutes");
+			field_invalid(e, FIELD(item, "expirationSeconds"), seconds,
+				      "may not specify a duration less than 10 minutes");
 		if (val_as_int(seconds) > INT64_C(1) << 32)
-			field_invalid(e, FIELD(item, "expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds");
+			field_invalid(e, FIELD(item, "expirationSeconds"), seconds,
+				      "may not specify a duration larger than 2^32 seconds");
 	}
 }
 
 static void check_driver_spec(struct field_errors *e, struct val spec)
 {
-	static const str policies[] = { STR_INIT("File"), STR_INIT("None"), STR_INIT("ReadWriteOnceWithFSType"), { NULL, 0 } };
+	static const str policies[] = { STR_INIT("File"), STR_INIT("None"), STR_INIT("ReadWriteOnceWithFSType"),
+					{ NULL, 0 } };
 	static const str modes[] = { STR_INIT("Persistent"), STR_INIT("Ephemeral"), { NULL, 0 } };
 	const struct field_path *at = FIELD(NULL, "spec");
-	struct val period = val_get(spec, nodeAllocatableUpdatePeriodSeconds), secrets = val_get(spec, serviceAccountTokenInSecrets);
+	struct val period = val_get(spec, nodeAllocatableUpdatePeriodSeconds),
+		secrets = val_get(spec, serviceAccountTokenInSecrets);
 
 	if (!val_has(spec, attachRequired))
 		field_missing(e, FIELD(at, "attachedRequired"));
@@ -299,7 +308,8 @@ static void check_driver_spec(struct field_errors *e, struct val spec)
 	if (!val_has(spec, seLinuxMount))
 		field_missing(e, FIELD(at, "seLinuxMount"));
 	if (val_exists(period) && val_as_int(period) < UPDATE_PERIOD_MIN)
-		field_invalid(e, FIELD(at, "nodeAllocatableUpdatePeriodSeconds"), period, "must be greater than or equal to %d seconds",
+		field_invalid(e, FIELD(at, "nodeAllocatableUpdatePeriodSeconds"), period,
+			      "must be greater than or equal to %d seconds",
 			      UPDATE_PERIOD_MIN);
 	if (val_exists(secrets) && val_len(val_get(spec, tokenRequests)) == 0)
 		field_invalid(e, FIELD(at, "serviceAccountTokenInSecrets"), secrets,
@@ -319,8 +329,10 @@ static void check_csi_driver_update(struct field_errors *e, struct val driver, s
 
 	check_meta_update(e, driver, old);
 	check_driver_spec(e, now);
-	check_immutable(e, FIELD(at, "attachedRequired"), NULL, val_get(now, attachRequired), val_get(before, attachRequired));
-	check_immutable(e, FIELD(at, "volumeLifecycleModes"), NULL, val_get(now, volumeLifecycleModes), val_get(before, volumeLifecycleModes));
+	check_immutable(e, FIELD(at, "attachedRequired"), NULL, val_get(now, attachRequired),
+			val_get(before, attachRequired));
+	check_immutable(e, FIELD(at, "volumeLifecycleModes"), NULL, val_get(now, volumeLifecycleModes),
+			val_get(before, volumeLifecycleModes));
 }
 
 /* ---- CSIStorageCapacity ---- */
@@ -348,14 +360,17 @@ static void check_storage_capacity_update(struct field_errors *e, struct val cap
 	check_meta_update(e, capacity, old);
 	check_immutable(e, FIELD(NULL, "nodeTopology"), TYPE(meta_v1, LabelSelector), val_get(capacity, nodeTopology),
 			val_get(old, nodeTopology));
-	check_immutable_str(e, FIELD(NULL, "storageClassName"), val_str(capacity, storageClassName), val_str(old, storageClassName));
+	check_immutable_str(e, FIELD(NULL, "storageClassName"), val_str(capacity, storageClassName),
+			    val_str(old, storageClassName));
 }
 
 const struct kind_rules rules_storage[] = {
 	{ TYPE(core_v1, PersistentVolume), name_rule_subdomain, KIND_OWN_META, .defaults = default_persistent_volume,
 	  .check = check_persistent_volume, .check_update = check_persistent_volume_update,
-	  .check_subresource = check_persistent_volume_status, .prepare = prepare_volume, .prepare_update = prepare_volume_update },
-	{ TYPE(core_v1, PersistentVolumeClaim), name_rule_subdomain, KIND_OWN_META, .defaults = default_claim, .check = check_claim,
+	  .check_subresource = check_persistent_volume_status, .prepare = prepare_volume,
+		  .prepare_update = prepare_volume_update },
+	{ TYPE(core_v1, PersistentVolumeClaim), name_rule_subdomain, KIND_OWN_META, .defaults = default_claim,
+	  .check = check_claim,
 	  .check_update = check_claim_update, .check_subresource = check_claim_status, .prepare = prepare_claim,
 	  .prepare_update = prepare_claim_update },
 	{ TYPE(storage_v1, StorageClass), name_rule_subdomain, KIND_OWN_META, .defaults = default_storage_class,
@@ -363,9 +378,11 @@ const struct kind_rules rules_storage[] = {
 	{ TYPE(storage_v1, VolumeAttachment), name_rule_subdomain, KIND_OWN_META, .defaults = default_attachment,
 	  .check = check_attachment, .check_update = check_attachment_update, .check_subresource = check_attachment_status,
 	  .prepare_update = prepare_status_only },
-	{ TYPE(storage_v1, CSIDriver), name_rule_subdomain, KIND_OWN_META, .defaults = default_csi_driver, .check = check_csi_driver,
+	{ TYPE(storage_v1, CSIDriver), name_rule_subdomain, KIND_OWN_META, .defaults = default_csi_driver,
+	  .check = check_csi_driver,
 	  .check_update = check_csi_driver_update, .prepare_update = prepare_csi_driver_update },
-	{ TYPE(storage_v1, CSINode), name_rule_subdomain, KIND_OWN_META, .check = check_csi_node, .check_update = check_csi_node_update },
+	{ TYPE(storage_v1, CSINode), name_rule_subdomain, KIND_OWN_META, .check = check_csi_node,
+	  .check_update = check_csi_node_update },
 	{ TYPE(storage_v1, CSIStorageCapacity), name_rule_subdomain, KIND_OWN_META, .check = check_storage_capacity,
 	  .check_update = check_storage_capacity_update },
 	{ TYPE(storage_v1, VolumeAttributesClass), name_rule_subdomain, KIND_OWN_META, .check = check_attributes_class,

@@ -55,7 +55,8 @@ static void check_storageos(struct field_errors *e, const struct field_path *at,
 
 static void check_csi(struct field_errors *e, const struct field_path *at, struct val source)
 {
-	static const uint16_t secrets[] = { A_controllerPublishSecretRef, A_controllerExpandSecretRef, A_nodePublishSecretRef,
+	static const uint16_t secrets[] = { A_controllerPublishSecretRef, A_controllerExpandSecretRef,
+					    A_nodePublishSecretRef,
 					    A_nodeExpandSecretRef };
 
 	check_csi_driver_name(e, FIELD(at, "driver"), val_str(source, driver));
@@ -182,7 +183,8 @@ static void check_attributes_class(struct field_errors *e, const struct field_pa
 		field_required(e, FIELD(at, "csi"), "has to be specified when using volumeAttributesClassName");
 }
 
-static void check_node_affinity(struct field_errors *e, const struct field_path *at, struct val affinity, bool allow_bad_values)
+static void check_node_affinity(struct field_errors *e, const struct field_path *at, struct val affinity,
+				bool allow_bad_values)
 {
 	if (!val_exists(affinity))
 		return;
@@ -192,7 +194,8 @@ static void check_node_affinity(struct field_errors *e, const struct field_path 
 		field_required(e, FIELD(at, "required"), "must specify required node constraints");
 }
 
-static void check_volume_spec(struct field_errors *e, const struct field_path *at, struct val spec, str volume, bool allow_bad_values)
+static void check_volume_spec(struct field_errors *e, const struct field_path *at, struct val spec, str volume,
+			      bool allow_bad_values)
 {
 	static const str policies[] = { STR_INIT("Delete"), STR_INIT("Recycle"), STR_INIT("Retain"), { NULL, 0 } };
 	str policy = val_str(spec, persistentVolumeReclaimPolicy), class = val_str(spec, storageClassName);
@@ -206,7 +209,8 @@ static void check_volume_spec(struct field_errors *e, const struct field_path *a
 	check_node_affinity(e, FIELD(at, "nodeAffinity"), val_get(spec, nodeAffinity), allow_bad_values);
 	check_sources(e, at, spec, volume);
 	if (is_root_path(val_str(spec, hostPath, path)) && str_eq(policy, STR("Recycle")))
-		field_forbidden(e, FIELD(at, "persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'");
+		field_forbidden(e, FIELD(at, "persistentVolumeReclaimPolicy"),
+				"may not be 'recycle' for a hostPath mount of '/'");
 	if (class.n)
 		check_name(e, FIELD(at, "storageClassName"), class, name_check_dns1123_subdomain);
 	check_volume_mode(e, FIELD(at, "volumeMode"), val_get(spec, volumeMode));
@@ -229,12 +233,14 @@ void check_inline_volume(struct field_errors *e, const struct field_path *at, st
 		field_missing(e, FIELD(at, "accessModes"));
 	check_access_modes(e, FIELD(at, "accessModes"), val_get(spec, accessModes));
 	if (policy.n && !str_eq(policy, STR("Retain")))
-		field_forbidden(e, FIELD(at, "persistentVolumeReclaimPolicy"), "may only be Retain in the context of inline volumes");
+		field_forbidden(e, FIELD(at, "persistentVolumeReclaimPolicy"),
+				"may only be Retain in the context of inline volumes");
 	if (val_has(spec, nodeAffinity))
 		field_forbidden(e, FIELD(at, "nodeAffinity"), text);
 	check_sources(e, at, spec, STR_NONE);
 	if (is_root_path(val_str(spec, hostPath, path)) && str_eq(policy, STR("Recycle")))
-		field_forbidden(e, FIELD(at, "persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'");
+		field_forbidden(e, FIELD(at, "persistentVolumeReclaimPolicy"),
+				"may not be 'recycle' for a hostPath mount of '/'");
 	if (val_str(spec, storageClassName).n)
 		field_forbidden(e, FIELD(at, "storageClassName"), text);
 	if (val_exists(mode) && !str_eq(val_as_str(mode), STR("Filesystem")))
@@ -248,8 +254,10 @@ void check_inline_volume(struct field_errors *e, const struct field_path *at, st
 static void check_mount_options(struct field_errors *e, struct val volume)
 {
 	static const str key = STR_INIT("volume.beta.kubernetes.io/mount-options");
-	static const uint16_t with_options[] = { A_gcePersistentDisk, A_awsElasticBlockStore, A_glusterfs, A_nfs, A_rbd, A_quobyte, A_iscsi,
-						 A_cinder, A_cephfs, A_azureFile, A_vsphereVolume, A_azureDisk, A_photonPersistentDisk };
+	static const uint16_t with_options[] = { A_gcePersistentDisk, A_awsElasticBlockStore, A_glusterfs, A_nfs, A_rbd,
+						 A_quobyte, A_iscsi,
+						 A_cinder, A_cephfs, A_azureFile, A_vsphereVolume, A_azureDisk,
+							 A_photonPersistentDisk };
 
 	for (size_t i = 0; i < ARRAY_LEN(with_options); i++)
 		if (val_exists(val_member(val_get(volume, spec), with_options[i])))
@@ -275,8 +283,10 @@ void check_persistent_volume(struct field_errors *e, struct val volume)
 static struct val source_form(struct arena *a, struct val spec)
 {
 	static const str others[] = { STR_INIT("Capacity"), STR_INIT("AccessModes"), STR_INIT("ClaimRef"),
-				      STR_INIT("PersistentVolumeReclaimPolicy"), STR_INIT("StorageClassName"), STR_INIT("MountOptions"),
-				      STR_INIT("VolumeMode"), STR_INIT("NodeAffinity"), STR_INIT("VolumeAttributesClassName") };
+				      STR_INIT("PersistentVolumeReclaimPolicy"), STR_INIT("StorageClassName"),
+					      STR_INIT("MountOptions"),
+				      STR_INIT("VolumeMode"), STR_INIT("NodeAffinity"),
+					      STR_INIT("VolumeAttributesClassName") };
 	struct val form = internal_form(a, TYPE(core_v1, PersistentVolumeSpec), spec);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		form = val_put(a, form, atom_make(a, others[i]), VAL_EMPTY);
@@ -294,9 +304,11 @@ static struct val only_source(struct arena *a, struct val spec)
 /* The secret for growing a CSI volume may be added later. */
 static void check_source_change(struct field_errors *e, struct val now, struct val before)
 {
-	if (val_has(before, csi) && !val_has(before, csi, controllerExpandSecretRef) && val_has(now, csi, controllerExpandSecretRef))
+	if (val_has(before, csi) && !val_has(before, csi, controllerExpandSecretRef) &&
+	    val_has(now, csi, controllerExpandSecretRef))
 		now = val_without(e->arena, now, csi, controllerExpandSecretRef);
-	if (val_semantic_equal(TYPE(core_v1, PersistentVolumeSource), only_source(e->arena, now), only_source(e->arena, before)))
+	if (val_semantic_equal(TYPE(core_v1, PersistentVolumeSource), only_source(e->arena, now),
+			       only_source(e->arena, before)))
 		return;
 	str diff = form_diff(e->arena, source_form(e->arena, before), source_form(e->arena, now));
 	field_forbidden(e, FIELD(FIELD(NULL, "spec"), "persistentvolumesource"),
@@ -369,7 +381,8 @@ void check_persistent_volume_update(struct field_errors *e, struct val volume, s
 	check_immutable(e, FIELD(NULL, "volumeMode"), NULL, val_get(now, volumeMode), val_get(before, volumeMode));
 	check_affinity_change(e, val_get(now, nodeAffinity), val_get(before, nodeAffinity));
 	if (val_has(before, volumeAttributesClassName) && !val_has(now, volumeAttributesClassName))
-		field_forbidden(e, FIELD(FIELD(NULL, "spec"), "volumeAttributesClassName"), "update from non-nil value to nil is forbidden");
+		field_forbidden(e, FIELD(FIELD(NULL, "spec"), "volumeAttributesClassName"),
+				"update from non-nil value to nil is forbidden");
 }
 
 void check_persistent_volume_status(struct field_errors *e, str subresource, struct val volume, struct val old)
@@ -403,7 +416,8 @@ static struct val comparable_class(struct field_errors *e, struct val claim, str
 	if (comes && val_exists(before) && val_equal(class, before) && (!val_exists(now) || val_equal(now, before)))
 		return old_class;
 	if (!str_eq(val_as_str(now), val_as_str(before)))
-		field_invalid(e, FIELD_STR(FIELD(FIELD(NULL, "metadata"), "annotations"), class_annotation), shown_str(now), "field is immutable");
+		field_invalid(e, FIELD_STR(FIELD(FIELD(NULL, "metadata"), "annotations"), class_annotation),
+			      shown_str(now), "field is immutable");
 	return comes && (!val_exists(before) || val_equal(class, before)) ? old_class : class;
 }
 
@@ -443,9 +457,11 @@ void check_claim_update(struct field_errors *e, struct val claim, struct val old
 	check_claim_change(e, claim, old);
 	if (quantity_cmp(size, quantity_of(val_get(before, resources, requests, storage))) < 0 &&
 	    quantity_cmp(size, quantity_of(val_get(old, status, capacity, storage))) <= 0)
-		field_forbidden(e, FIELD(FIELD(FIELD(at, "resources"), "requests"), "storage"), "field can not be less than status.capacity");
+		field_forbidden(e, FIELD(FIELD(FIELD(at, "resources"), "requests"), "storage"),
+				"field can not be less than status.capacity");
 	check_immutable(e, FIELD(NULL, "volumeMode"), NULL, val_get(now, volumeMode), val_get(before, volumeMode));
-	if (val_equal(class, val_get(before, volumeAttributesClassName)) || !val_has(old, status, currentVolumeAttributesClassName))
+	if (val_equal(class, val_get(before, volumeAttributesClassName)) ||
+	    !val_has(old, status, currentVolumeAttributesClassName))
 		return;
 	if (!val_exists(class))
 		field_forbidden(e, at_class, "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil");
@@ -468,7 +484,8 @@ static bool check_claim_resource(struct field_errors *e, const struct field_path
 void check_claim_status(struct field_errors *e, str subresource, struct val claim, struct val old)
 {
 	static const str states[] = { STR_INIT("ControllerResizeInProgress"), STR_INIT("ControllerResizeInfeasible"),
-				      STR_INIT("NodeResizeInProgress"), STR_INIT("NodeResizeInfeasible"), STR_INIT("NodeResizePending"),
+				      STR_INIT("NodeResizeInProgress"), STR_INIT("NodeResizeInfeasible"),
+					      STR_INIT("NodeResizePending"),
 				      { NULL, 0 } };
 	const struct field_path *at = FIELD(NULL, "status"), *at_resources = FIELD(at, "allocatedResources");
 

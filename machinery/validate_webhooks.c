@@ -99,11 +99,13 @@ void check_webhook_url(struct field_errors *e, const struct field_path *at, str 
 	str wrong = url_parse(e->arena, text, &url);
 
 	if (wrong.n) {
-		field_required(e, at, "url must be a valid URL: parse \"" STR_FMT "\": " STR_FMT "%s", STR_ARG(text), STR_ARG(wrong), form);
+		field_required(e, at, "url must be a valid URL: parse \"" STR_FMT "\": " STR_FMT "%s", STR_ARG(text),
+			       STR_ARG(wrong), form);
 		return;
 	}
 	if (!str_eq(url.scheme, STR("https")))
-		field_invalid(e, at, VAL_STR(ascii_lower(e->arena, url.scheme)), "'https' is the only allowed URL scheme%s", form);
+		field_invalid(e, at, VAL_STR(ascii_lower(e->arena, url.scheme)),
+			      "'https' is the only allowed URL scheme%s", form);
 	if (url.host.n == 0)
 		field_invalid(e, at, VAL_LIT(""), "host must be specified%s", form);
 	if (url.user.p)
@@ -186,9 +188,11 @@ static void check_resources(struct field_errors *e, const struct field_path *at,
 			continue;
 		}
 		if (set_has(&all_subresources, resource))
-			field_invalid(e, at_item, *item, "if '" STR_FMT "/*' is present, must not specify " STR_FMT, STR_ARG(resource), STR_ARG(text));
+			field_invalid(e, at_item, *item, "if '" STR_FMT "/*' is present, must not specify " STR_FMT,
+				      STR_ARG(resource), STR_ARG(text));
 		if (set_has(&all_resources, subresource))
-			field_invalid(e, at_item, *item, "if '*/" STR_FMT "' is present, must not specify " STR_FMT, STR_ARG(subresource),
+			field_invalid(e, at_item, *item, "if '*/" STR_FMT "' is present, must not specify " STR_FMT,
+				      STR_ARG(subresource),
 				      STR_ARG(text));
 		if (str_eq(subresource, STR("*")))
 			set_add(&all_subresources, resource);
@@ -212,7 +216,8 @@ static void check_star_list(struct field_errors *e, const struct field_path *at,
 
 void check_admission_rule(struct field_errors *e, const struct field_path *at, struct val rule)
 {
-	static const str operations[] = { STR_INIT("*"), STR_INIT("CONNECT"), STR_INIT("CREATE"), STR_INIT("DELETE"), STR_INIT("UPDATE"),
+	static const str operations[] = { STR_INIT("*"), STR_INIT("CONNECT"), STR_INIT("CREATE"), STR_INIT("DELETE"),
+					  STR_INIT("UPDATE"),
 					  { NULL, 0 } };
 	static const str scopes[] = { STR_INIT("*"), STR_INIT("Cluster"), STR_INIT("Namespaced"), { NULL, 0 } };
 	struct val versions = val_get(rule, apiVersions);
@@ -263,7 +268,8 @@ struct webhooks_before {
 	bool side_effects, unknown_versions, double_names, bad_selector, same_conditions;
 };
 
-static void check_review_versions(struct field_errors *e, const struct field_path *at, struct val versions, bool allow_unknown)
+static void check_review_versions(struct field_errors *e, const struct field_path *at, struct val versions,
+				  bool allow_unknown)
 {
 	CLEANUP(map_done) struct map seen = MAP_INIT;
 	bool known = false;
@@ -288,14 +294,17 @@ static void check_review_versions(struct field_errors *e, const struct field_pat
 
 static void check_side_effects(struct field_errors *e, const struct field_path *at, struct val effects, bool allow_any)
 {
-	static const str all[] = { STR_INIT("None"), STR_INIT("NoneOnDryRun"), STR_INIT("Some"), STR_INIT("Unknown"), { NULL, 0 } };
+	static const str all[] = { STR_INIT("None"), STR_INIT("NoneOnDryRun"), STR_INIT("Some"), STR_INIT("Unknown"),
+				   { NULL, 0 } };
 	if (!val_exists(effects))
-		field_required(e, at, "must specify one of %s", allow_any ? "None, NoneOnDryRun, Some, Unknown" : "None, NoneOnDryRun");
+		field_required(e, at, "must specify one of %s",
+			       allow_any ? "None, NoneOnDryRun, Some, Unknown" : "None, NoneOnDryRun");
 	else
 		check_one_of(e, at, val_as_str(effects), allow_any ? all : harmless);
 }
 
-static void check_webhook(struct field_errors *e, const struct field_path *at, struct val hook, const struct webhooks_before *before)
+static void check_webhook(struct field_errors *e, const struct field_path *at, struct val hook,
+			  const struct webhooks_before *before)
 {
 	struct val timeout = val_get(hook, timeoutSeconds);
 	str name = val_str(hook, name);
@@ -311,7 +320,8 @@ static void check_webhook(struct field_errors *e, const struct field_path *at, s
 		check_one_of(e, FIELD(at, "matchPolicy"), val_str(hook, matchPolicy), match_policies);
 	check_side_effects(e, FIELD(at, "sideEffects"), val_get(hook, sideEffects), before->side_effects);
 	if (val_exists(timeout) && (val_as_int(timeout) < 1 || val_as_int(timeout) > WEBHOOK_TIMEOUT_MAX))
-		field_invalid(e, FIELD(at, "timeoutSeconds"), timeout, "the timeout value must be between 1 and %d seconds", WEBHOOK_TIMEOUT_MAX);
+		field_invalid(e, FIELD(at, "timeoutSeconds"), timeout,
+			      "the timeout value must be between 1 and %d seconds", WEBHOOK_TIMEOUT_MAX);
 	check_label_selector(e, FIELD(at, "namespaceSelector"), val_get(hook, namespaceSelector), before->bad_selector);
 	check_label_selector(e, FIELD(at, "objectSelector"), val_get(hook, objectSelector), before->bad_selector);
 	if (val_has(hook, reinvocationPolicy)) /* only mutating ones have it */
@@ -319,7 +329,8 @@ static void check_webhook(struct field_errors *e, const struct field_path *at, s
 	check_webhook_client(e, FIELD(at, "clientConfig"), val_get(hook, clientConfig));
 	if (!before->same_conditions)
 		check_match_conditions(e, FIELD(at, "matchConditions"), val_get(hook, matchConditions));
-	check_review_versions(e, FIELD(at, "admissionReviewVersions"), val_get(hook, admissionReviewVersions), before->unknown_versions);
+	check_review_versions(e, FIELD(at, "admissionReviewVersions"), val_get(hook, admissionReviewVersions),
+			      before->unknown_versions);
 }
 
 static void check_webhooks_all(struct field_errors *e, struct val configuration, const struct webhooks_before *before)
@@ -366,7 +377,8 @@ static struct webhooks_before webhooks_before(struct arena *a, struct val now, s
 		check_label_selector(&of_old, NULL, val_get(*hook, namespaceSelector), false);
 		check_label_selector(&of_old, NULL, val_get(*hook, objectSelector), false);
 		b.same_conditions &= val_semantic_equal(TYPE(admissionregistration_v1, MatchCondition),
-							val_get(val_at(now, i++), matchConditions), val_get(*hook, matchConditions));
+							val_get(val_at(now, i++), matchConditions),
+								val_get(*hook, matchConditions));
 	}
 	b.bad_selector = of_old.n > 0;
 	return b;
