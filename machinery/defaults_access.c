@@ -38,8 +38,10 @@ static struct val default_overhead(struct arena *a, struct val overhead)
 	return default_within(a, overhead, A_podFixed, default_resource_list);
 }
 
-struct val default_runtime_class(struct arena *a, struct val class) { return default_within(a, class, A_overhead,
-											    default_overhead); }
+struct val default_runtime_class(struct arena *a, struct val class)
+{
+	return default_within(a, class, A_overhead, default_overhead);
+}
 
 /* ---- flow control ---- */
 
@@ -81,8 +83,10 @@ static struct val default_level_spec(struct arena *a, struct val spec)
 	return default_within(a, spec, A_exempt, default_exempt);
 }
 
-struct val default_priority_level(struct arena *a, struct val level) { return default_within(a, level, A_spec,
-											     default_level_spec); }
+struct val default_priority_level(struct arena *a, struct val level)
+{
+	return default_within(a, level, A_spec, default_level_spec);
+}
 
 /* ---- HorizontalPodAutoscaler ---- */
 
@@ -97,8 +101,8 @@ static struct val scaling_policy(struct arena *a, const char *type, int value)
 /* Either direction may change all pods at once; upwards 4 pods are always allowed, and there is no waiting. */
 static struct val default_behavior(struct arena *a, struct val behavior)
 {
-	struct val up = val_get(behavior, scaleUp), down = val_get(behavior, scaleDown),
-		percent = scaling_policy(a, "Percent", 100);
+	struct val up = val_get(behavior, scaleUp), down = val_get(behavior, scaleDown);
+	struct val percent = scaling_policy(a, "Percent", 100);
 
 	up = default_member(a, up, A_stabilizationWindowSeconds, val_of_int(0));
 	up = default_member(a, up, A_selectPolicy, VAL_LIT("Max"));

@@ -1,4 +1,7 @@
-/* Defaults of the kinds of core/v1 besides pods, workloads, services and volumes, and where two forms of a field are made one. */
+/*
+ * Defaults of the kinds of core/v1 besides pods, workloads, services and volumes, and where two forms of a field are
+ * made one.
+ */
 #include "base/encoding.h"
 #include "codec/atoms.h"
 #include "machinery/validate_groups.h"
@@ -68,11 +71,15 @@ static struct val default_limit_item(struct arena *a, struct val item)
 	return item;
 }
 
-static struct val default_limit_spec(struct arena *a, struct val spec) { return default_within(a, spec, A_limits,
-											       default_limit_item); }
+static struct val default_limit_spec(struct arena *a, struct val spec)
+{
+	return default_within(a, spec, A_limits, default_limit_item);
+}
 
-struct val default_limit_range(struct arena *a, struct val range) { return default_within(a, range, A_spec,
-											  default_limit_spec); }
+struct val default_limit_range(struct arena *a, struct val range)
+{
+	return default_within(a, range, A_spec, default_limit_spec);
+}
 
 static struct val default_quota_lists(struct arena *a, struct val part)
 {
@@ -115,8 +122,12 @@ static struct val default_endpoint_port(struct arena *a, struct val port)
 	return default_member(a, port, A_protocol, VAL_LIT("TCP"));
 }
 
-static struct val default_subset(struct arena *a, struct val subset) { return default_within(a, subset, A_ports,
-											     default_endpoint_port); }
+static struct val default_subset(struct arena *a, struct val subset)
+{
+	return default_within(a, subset, A_ports, default_endpoint_port);
+}
 
-struct val default_endpoints(struct arena *a, struct val endpoints) { return default_within(a, endpoints, A_subsets,
-											    default_subset); }
+struct val default_endpoints(struct arena *a, struct val endpoints)
+{
+	return default_within(a, endpoints, A_subsets, default_subset);
+}

@@ -39,9 +39,10 @@ static struct val default_mutating_webhook(struct arena *a, struct val hook)
 	return default_member(a, default_webhook(a, hook), A_reinvocationPolicy, VAL_LIT("Never"));
 }
 
-struct val default_webhooks(struct arena *a, struct val configuration) { return default_within(a, configuration,
-											       A_webhooks,
-												       default_webhook); }
+struct val default_webhooks(struct arena *a, struct val configuration)
+{
+	return default_within(a, configuration, A_webhooks, default_webhook);
+}
 
 struct val default_mutating_webhooks(struct arena *a, struct val configuration)
 {
@@ -73,8 +74,10 @@ static struct val default_binding_spec(struct arena *a, struct val spec)
 	return default_within(a, spec, A_matchResources, default_match_resources);
 }
 
-struct val default_admission_binding(struct arena *a, struct val binding) { return default_within(a, binding, A_spec,
-												  default_binding_spec); }
+struct val default_admission_binding(struct arena *a, struct val binding)
+{
+	return default_within(a, binding, A_spec, default_binding_spec);
+}
 
 /* ---- CustomResourceDefinition and APIService ---- */
 
@@ -112,8 +115,10 @@ struct val default_crd(struct arena *a, struct val crd)
 	return crd;
 }
 
-struct val default_api_service(struct arena *a, struct val service) { return default_within(a, service, A_spec,
-											    default_client); }
+struct val default_api_service(struct arena *a, struct val service)
+{
+	return default_within(a, service, A_spec, default_client);
+}
 
 /* ---- devices ---- */
 
@@ -134,18 +139,27 @@ static struct val default_device_request(struct arena *a, struct val request)
 	return default_within(a, request, A_firstAvailable, default_request);
 }
 
-static struct val default_device_claim(struct arena *a, struct val claim) { return default_within(a, claim, A_requests,
-												  default_device_request); }
-static struct val default_claim_spec_devices(struct arena *a, struct val spec) { return default_within(a, spec,
-												       A_devices,
-													       default_device_claim); }
-static struct val default_template_spec(struct arena *a, struct val spec) { return default_within(a, spec, A_spec,
-												  default_claim_spec_devices); }
+static struct val default_device_claim(struct arena *a, struct val claim)
+{
+	return default_within(a, claim, A_requests, default_device_request);
+}
+static struct val default_claim_spec_devices(struct arena *a, struct val spec)
+{
+	return default_within(a, spec, A_devices, default_device_claim);
+}
+static struct val default_template_spec(struct arena *a, struct val spec)
+{
+	return default_within(a, spec, A_spec, default_claim_spec_devices);
+}
 
-struct val default_resource_claim(struct arena *a, struct val claim) { return default_within(a, claim, A_spec,
-											     default_claim_spec_devices); }
-struct val default_claim_template(struct arena *a, struct val template) { return default_within(a, template, A_spec,
-												default_template_spec); }
+struct val default_resource_claim(struct arena *a, struct val claim)
+{
+	return default_within(a, claim, A_spec, default_claim_spec_devices);
+}
+struct val default_claim_template(struct arena *a, struct val template)
+{
+	return default_within(a, template, A_spec, default_template_spec);
+}
 
 static struct val default_taint(struct arena *a, struct val taint)
 {
@@ -155,19 +169,25 @@ static struct val default_taint(struct arena *a, struct val taint)
 	return default_member(a, taint, A_timeAdded, VAL_STR(arena_str(a, time_format(now, text))));
 }
 
-static struct val default_device_body(struct arena *a, struct val device) { return default_within(a, device, A_taints,
-												  default_taint); }
+static struct val default_device_body(struct arena *a, struct val device)
+{
+	return default_within(a, device, A_taints, default_taint);
+}
 
 static struct val default_device(struct arena *a, struct val device)
 {
 	return default_within(a, default_device_body(a, device), A_basic, default_device_body);
 }
 
-static struct val default_slice_spec(struct arena *a, struct val spec) { return default_within(a, spec, A_devices,
-											       default_device); }
+static struct val default_slice_spec(struct arena *a, struct val spec)
+{
+	return default_within(a, spec, A_devices, default_device);
+}
 
-struct val default_resource_slice(struct arena *a, struct val slice) { return default_within(a, slice, A_spec,
-											     default_slice_spec); }
+struct val default_resource_slice(struct arena *a, struct val slice)
+{
+	return default_within(a, slice, A_spec, default_slice_spec);
+}
 
 struct val default_taint_rule(struct arena *a, struct val rule)
 {

@@ -31,8 +31,8 @@ static struct val default_service_spec(struct arena *a, struct val spec)
 	spec = default_within(a, spec, A_ports, default_service_port);
 	str type = val_str(spec, type);
 	bool balances = str_eq(type, STR("LoadBalancer"));
-	if (balances || str_eq(type, STR("NodePort")) || (str_eq(type, STR("ClusterIP")) &&
-							  val_len(val_get(spec, externalIPs))))
+	if (balances || str_eq(type, STR("NodePort")) ||
+	    (str_eq(type, STR("ClusterIP")) && val_len(val_get(spec, externalIPs))))
 		spec = default_member(a, spec, A_externalTrafficPolicy, VAL_LIT("Cluster"));
 	if (str_in(type, internal))
 		spec = default_member(a, spec, A_internalTrafficPolicy, VAL_LIT("Cluster"));
@@ -65,8 +65,10 @@ static struct val default_slice_port(struct arena *a, struct val port)
 	return default_member(a, port, A_protocol, VAL_LIT("TCP"));
 }
 
-struct val default_endpoint_slice(struct arena *a, struct val slice) { return default_within(a, slice, A_ports,
-											     default_slice_port); }
+struct val default_endpoint_slice(struct arena *a, struct val slice)
+{
+	return default_within(a, slice, A_ports, default_slice_port);
+}
 
 struct val default_ingress_class(struct arena *a, struct val class)
 {
@@ -75,11 +77,15 @@ struct val default_ingress_class(struct arena *a, struct val class)
 	return class;
 }
 
-static struct val default_policy_port(struct arena *a, struct val port) { return default_member(a, port, A_protocol,
-												VAL_LIT("TCP")); }
+static struct val default_policy_port(struct arena *a, struct val port)
+{
+	return default_member(a, port, A_protocol, VAL_LIT("TCP"));
+}
 
-static struct val default_policy_rule(struct arena *a, struct val rule) { return default_within(a, rule, A_ports,
-												default_policy_port); }
+static struct val default_policy_rule(struct arena *a, struct val rule)
+{
+	return default_within(a, rule, A_ports, default_policy_port);
+}
 
 static struct val default_policy_spec(struct arena *a, struct val spec)
 {

@@ -2,8 +2,10 @@
 #include "codec/atoms.h"
 #include "machinery/validate_groups.h"
 
-static struct val default_host_path(struct arena *a, struct val source) { return default_member(a, source, A_type,
-												VAL_LIT("")); }
+static struct val default_host_path(struct arena *a, struct val source)
+{
+	return default_member(a, source, A_type, VAL_LIT(""));
+}
 
 /* Also of volumes that are inline in a VolumeAttachment. */
 static struct val default_volume_spec(struct arena *a, struct val spec)

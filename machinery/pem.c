@@ -1,6 +1,6 @@
 /*
- * A block ends at the first END line and begins at the last BEGIN line before it, so that a search looks at every byte a fixed number of
- * times, whatever the text is made of.
+ * A block ends at the first END line and begins at the last BEGIN line before it, so that a search looks at every byte a
+ * fixed number of times, whatever the text is made of.
  */
 #include "machinery/pem.h"
 

@@ -1,7 +1,7 @@
 /*
- * What the server fills in or keeps for kinds besides pods and workloads when a request is executed, beyond what it does for all kinds alike
- * (see validate.h). Addresses and ports of Services are not allocated here, and who asks is not known: the identity in a
- * CertificateSigningRequest is only taken away.
+ * What the server fills in or keeps for kinds besides pods and workloads when a request is executed, beyond what it does
+ * for all kinds alike (see validate.h). Addresses and ports of Services are not allocated here, and who asks is not
+ * known: the identity in a CertificateSigningRequest is only taken away.
  */
 #include "base/clock.h"
 #include "base/encoding.h"
@@ -83,8 +83,10 @@ struct val prepare_limit_range(struct arena *a, struct val range)
 
 static struct val only_name(struct arena *a, struct val ref) { return OBJECT(a, F(name, val_get(ref, name))); }
 
-struct val prepare_service_account(struct arena *a, struct val account) { return default_within(a, account, A_secrets,
-												only_name); }
+struct val prepare_service_account(struct arena *a, struct val account)
+{
+	return default_within(a, account, A_secrets, only_name);
+}
 
 struct val prepare_service_account_update(struct arena *a, str subresource, struct val account, struct val old)
 {
@@ -218,12 +220,16 @@ struct val prepare_service_update(struct arena *a, str subresource, struct val s
 
 /* ---- endpoints ---- */
 
-static struct val without_topology(struct arena *a, struct val endpoint) { return val_without(a, endpoint,
-											      deprecatedTopology); }
+static struct val without_topology(struct arena *a, struct val endpoint)
+{
+	return val_without(a, endpoint, deprecatedTopology);
+}
 
 /* The field of old versions is read-only now. */
-struct val prepare_endpoint_slice(struct arena *a, struct val slice) { return default_within(a, slice, A_endpoints,
-											     without_topology); }
+struct val prepare_endpoint_slice(struct arena *a, struct val slice)
+{
+	return default_within(a, slice, A_endpoints, without_topology);
+}
 
 struct val prepare_endpoint_slice_update(struct arena *a, str subresource, struct val slice, struct val old)
 {
@@ -244,8 +250,8 @@ struct val prepare_volume(struct arena *a, struct val volume)
 
 struct val prepare_volume_update(struct arena *a, str subresource, struct val volume, struct val old)
 {
-	struct val time = val_get(volume, status, lastPhaseTransitionTime),
-		before = val_get(old, status, lastPhaseTransitionTime);
+	struct val time = val_get(volume, status, lastPhaseTransitionTime);
+	struct val before = val_get(old, status, lastPhaseTransitionTime);
 	bool same_phase = str_eq(val_str(volume, status, phase), val_str(old, status, phase));
 
 	if (subresource.n == 0)
@@ -264,7 +270,10 @@ static bool is_claim_or_snapshot(struct val source)
 	       (str_eq(kind, STR("VolumeSnapshot")) && str_eq(group, STR("snapshot.storage.k8s.io")));
 }
 
-/* dataSource, which older clients write, and dataSourceRef say the same; of the old one, unknown kinds are ignored as ever. */
+/*
+ * dataSource, which older clients write, and dataSourceRef say the same; of the old one, unknown kinds are ignored as
+ * ever.
+ */
 static struct val sync_data_sources(struct arena *a, struct val spec, struct val old)
 {
 	struct val source, ref = val_get(spec, dataSourceRef);

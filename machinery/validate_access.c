@@ -1,6 +1,6 @@
 /*
- * Who may do what, and what is admitted where: RBAC, reviews and tokens, PriorityClass, RuntimeClass and leases. Certificates, flow control
- * and autoscaling have files of their own.
+ * Who may do what, and what is admitted where: RBAC, reviews and tokens, PriorityClass, RuntimeClass and leases.
+ * Certificates, flow control and autoscaling have files of their own.
  */
 #include "codec/atoms.h"
 #include "machinery/semver.h"
@@ -22,8 +22,8 @@ static void check_policy_rules(struct field_errors *e, struct val rules, bool na
 	size_t i = 0;
 	VAL_EACH(rule, rules) {
 		const struct field_path *at = FIELD_INDEX(FIELD(NULL, "rules"), i++);
-		struct val urls = val_get(*rule, nonResourceURLs), groups = val_get(*rule, apiGroups),
-			resources = val_get(*rule, resources);
+		struct val urls = val_get(*rule, nonResourceURLs), groups = val_get(*rule, apiGroups);
+		struct val resources = val_get(*rule, resources);
 		if (val_len(val_get(*rule, verbs)) == 0)
 			field_required(e, FIELD(at, "verbs"), "verbs must contain at least one value");
 		if (val_len(urls)) {
@@ -230,8 +230,8 @@ static void check_self_review(struct field_errors *e, struct val review)
 
 static void check_local_review(struct field_errors *e, struct val review)
 {
-	struct val resource = val_get(review, spec, resourceAttributes),
-		other = val_get(review, spec, nonResourceAttributes);
+	struct val resource = val_get(review, spec, resourceAttributes);
+	struct val other = val_get(review, spec, nonResourceAttributes);
 	str namespace = val_str(resource, namespace);
 
 	check_review_spec(e, val_get(review, spec), true);
@@ -334,7 +334,7 @@ static void check_class_tolerations(struct field_errors *e, const struct field_p
 		/* no valid part has a newline, and invalid ones have got their errors */
 		str key = arena_printf(e->arena, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(val_str(*t, key)),
 				       STR_ARG(val_str(*t, operator)), STR_ARG(val_str(*t, value)),
-					       STR_ARG(val_str(*t, effect)));
+				       STR_ARG(val_str(*t, effect)));
 		if (!set_add(&seen, key))
 			field_duplicate(e, FIELD_INDEX(at, i), internal_form(e->arena, TYPE(core_v1, Toleration), *t));
 		i++;
@@ -413,8 +413,8 @@ static void check_version(struct field_errors *e, const struct field_path *at, s
 static void check_candidate_spec(struct field_errors *e, struct val spec)
 {
 	const struct field_path *at = FIELD(NULL, "spec");
-	str binary = val_str(spec, binaryVersion), emulation = val_str(spec, emulationVersion),
-		strategy = val_str(spec, strategy);
+	str binary = val_str(spec, binaryVersion), emulation = val_str(spec, emulationVersion);
+	str strategy = val_str(spec, strategy);
 	struct semver of_binary, of_emulation, zero = { 0 };
 
 	check_given(e, FIELD(at, "leaseName"), val_str(spec, leaseName));
@@ -451,8 +451,7 @@ const struct kind_rules rules_access[] = {
 	{ TYPE(rbac_v1, ClusterRole), name_rule_rbac, KIND_OWN_META, .check = check_cluster_role,
 	  .check_update = check_cluster_role_update },
 	{ TYPE(rbac_v1, RoleBinding), name_rule_rbac, KIND_OWN_META, .defaults = default_role_binding,
-	  .check = check_role_binding,
-	  .check_update = check_role_binding_update },
+	  .check = check_role_binding, .check_update = check_role_binding_update },
 	{ TYPE(rbac_v1, ClusterRoleBinding), name_rule_rbac, KIND_OWN_META, .defaults = default_role_binding,
 	  .check = check_cluster_role_binding, .check_update = check_cluster_role_binding_update },
 	{ TYPE(authorization_v1, SubjectAccessReview), .flags = KIND_OWN_META | KIND_NOT_STORED,
@@ -474,8 +473,7 @@ const struct kind_rules rules_access[] = {
 	{ TYPE(scheduling_v1, PriorityClass), name_rule_subdomain, KIND_OWN_META, .defaults = default_priority_class,
 	  .check = check_priority_class, .check_update = check_priority_class_update, .prepare = prepare_first_generation },
 	{ TYPE(node_v1, RuntimeClass), name_rule_subdomain, KIND_OWN_META, .defaults = default_runtime_class,
-	  .check = check_runtime_class,
-	  .check_update = check_runtime_class_update },
+	  .check = check_runtime_class, .check_update = check_runtime_class_update },
 	{ TYPE(coordination_v1, Lease), name_rule_subdomain, KIND_OWN_META, .check = check_lease,
 	  .check_update = check_lease_update },
 	{ TYPE(coordination_v1beta1, LeaseCandidate), candidate_name, KIND_OWN_META, .check = check_candidate,

@@ -136,12 +136,11 @@ static bool is_identifier(str name)
 {
 	static const str reserved[] = {
 		STR_INIT("true"), STR_INIT("false"), STR_INIT("null"), STR_INIT("in"), STR_INIT("as"),
-			STR_INIT("break"), STR_INIT("const"),
+		STR_INIT("break"), STR_INIT("const"),
 		STR_INIT("continue"), STR_INIT("else"), STR_INIT("for"), STR_INIT("function"), STR_INIT("if"),
-			STR_INIT("import"),
+		STR_INIT("import"),
 		STR_INIT("let"), STR_INIT("loop"), STR_INIT("package"), STR_INIT("namespace"), STR_INIT("return"),
-			STR_INIT("var"),
-		STR_INIT("void"), STR_INIT("while"), { NULL, 0 },
+		STR_INIT("var"), STR_INIT("void"), STR_INIT("while"), { NULL, 0 },
 	};
 	for (size_t i = 0; i < name.n; i++) {
 		char c = name.p[i];
@@ -194,8 +193,8 @@ static void check_validation(struct field_errors *e, const struct field_path *at
 {
 	static const str reasons[] = { STR_INIT("Forbidden"), STR_INIT("Invalid"), STR_INIT("RequestEntityTooLarge"),
 				       { NULL, 0 } };
-	str expression = val_str(validation, messageExpression), message = val_str(validation, message),
-		trimmed = str_trim(message);
+	str expression = val_str(validation, messageExpression), message = val_str(validation, message);
+	str trimmed = str_trim(message);
 
 	if (str_trim(val_str(validation, expression)).n == 0)
 		field_required(e, FIELD(at, "expression"), "expression is not specified");
@@ -239,8 +238,8 @@ static void check_validating_all(struct field_errors *e, struct val policy, bool
 {
 	static const char text[] = "validations or auditAnnotations must contain at least one item";
 	const struct field_path *at = FIELD(NULL, "spec");
-	struct val spec = val_get(policy, spec), validations = val_get(spec, validations),
-		annotations = val_get(spec, auditAnnotations);
+	struct val spec = val_get(policy, spec), validations = val_get(spec, validations);
+	struct val annotations = val_get(spec, auditAnnotations);
 	size_t i = 0;
 
 	check_policy_meta(e, policy);
@@ -311,7 +310,8 @@ void check_validating_binding(struct field_errors *e, struct val binding)
 			field_duplicate(e, item, *action);
 	}
 	if (set_has(&seen, STR("Deny")) && set_has(&seen, STR("Warn")))
-		field_invalid(e, at_actions, actions, "must not contain both Deny and Warn (repeating the same validation failure information in"
+		field_invalid(e, at_actions, actions,
+			      "must not contain both Deny and Warn (repeating the same validation failure information in"
 			      " the API response and headers serves no purpose)");
 	if (val_len(actions) == 0)
 		field_required(e, at_actions, "at least one validation action is required");

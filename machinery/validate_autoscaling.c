@@ -1,6 +1,6 @@
 /*
- * HorizontalPodAutoscaler. Its version 1 has one metric in a field of its own; it is checked in the form that it has in version 2, so errors
- * name spec.metrics as Kubernetes' do.
+ * HorizontalPodAutoscaler. Its version 1 has one metric in a field of its own; it is checked in the form that it has in
+ * version 2, so errors name spec.metrics as Kubernetes' do.
  */
 #include "codec/atoms.h"
 #include "codec/quantity.h"
@@ -43,8 +43,8 @@ static void check_reference(struct field_errors *e, const struct field_path *at,
 static void check_target(struct field_errors *e, const struct field_path *at, struct val target)
 {
 	static const str types[] = { STR_INIT("Utilization"), STR_INIT("Value"), STR_INIT("AverageValue"), { NULL, 0 } };
-	struct val value = val_get(target, value), average = val_get(target, averageValue),
-		percent = val_get(target, averageUtilization);
+	struct val value = val_get(target, value), average = val_get(target, averageValue);
+	struct val percent = val_get(target, averageUtilization);
 	str type = val_str(target, type);
 
 	if (type.n == 0)
@@ -154,8 +154,7 @@ static void check_metric(struct field_errors *e, const struct field_path *at, st
 			 const struct hpa_before *before)
 {
 	static const str types[] = { STR_INIT("ContainerResource"), STR_INIT("External"), STR_INIT("Object"),
-				     STR_INIT("Pods"),
-				     STR_INIT("Resource"), { NULL, 0 } };
+				     STR_INIT("Pods"), STR_INIT("Resource"), { NULL, 0 } };
 	str type = val_str(metric, type);
 	size_t found = 0;
 
@@ -190,7 +189,8 @@ static void check_metrics(struct field_errors *e, const struct field_path *at, s
 		from_outside |= str_eq(type, STR("Object")) || str_eq(type, STR("External"));
 	}
 	if (val_exists(min) && val_as_int(min) == 0 && !from_outside)
-		field_forbidden(e, at, "must specify at least one Object or External metric to support scaling to zero replicas");
+		field_forbidden(e, at,
+				"must specify at least one Object or External metric to support scaling to zero replicas");
 }
 
 /* ---- behavior ---- */

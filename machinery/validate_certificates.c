@@ -37,7 +37,8 @@ void check_signer_name(struct field_errors *e, const struct field_path *at, str 
 	if (!check_given(e, at, name))
 		return;
 	if (!str_cut(name, '/', &domain, &path) || str_chr(path, '/') >= 0) {
-		field_invalid(e, at, VAL_STR(name), "must be a fully qualified domain and path of the form 'example.com/signer-name'");
+		field_invalid(e, at, VAL_STR(name),
+			      "must be a fully qualified domain and path of the form 'example.com/signer-name'");
 		return;
 	}
 	if (domain.n > NAME_SUBDOMAIN_MAX)
@@ -157,7 +158,7 @@ str ca_bundle_error(struct arena *a, struct val bundle)
 
 static const str usages[] = {
 	STR_INIT("any"), STR_INIT("cert sign"), STR_INIT("client auth"), STR_INIT("code signing"),
-		STR_INIT("content commitment"),
+	STR_INIT("content commitment"),
 	STR_INIT("crl sign"), STR_INIT("data encipherment"), STR_INIT("decipher only"), STR_INIT("digital signature"),
 	STR_INIT("email protection"), STR_INIT("encipher only"), STR_INIT("ipsec end system"), STR_INIT("ipsec tunnel"),
 	STR_INIT("ipsec user"), STR_INIT("key agreement"), STR_INIT("key encipherment"), STR_INIT("microsoft sgc"),
@@ -167,8 +168,8 @@ static const str usages[] = {
 
 /* What an update tolerates because the request had it before. */
 struct csr_before {
-	bool both_decisions, legacy_signer, double_conditions, untyped_condition, any_certificate, unknown_usages,
-		double_usages;
+	bool both_decisions, legacy_signer, double_conditions, untyped_condition, any_certificate, unknown_usages;
+	bool double_usages;
 };
 
 static size_t count_conditions(struct val csr, str type)
@@ -331,8 +332,10 @@ static void check_csr_change(struct field_errors *e, struct val csr, struct val 
 	check_meta_update(e, csr, old);
 }
 
-void check_csr_update(struct field_errors *e, struct val csr, struct val old) { check_csr_change(e, csr, old, false,
-												 false); }
+void check_csr_update(struct field_errors *e, struct val csr, struct val old)
+{
+	check_csr_change(e, csr, old, false, false);
+}
 
 void check_csr_subresource(struct field_errors *e, str subresource, struct val csr, struct val old)
 {
@@ -351,7 +354,8 @@ static void check_bundle_name(struct field_errors *e, const struct field_path *a
 	if (name.n == 0)
 		return;
 	if (signer.n == 0 && str_chr(name, ':') >= 0) {
-		field_invalid(e, at, VAL_STR(name), "ClusterTrustBundle without signer name must not have \":\" in its name");
+		field_invalid(e, at, VAL_STR(name),
+			      "ClusterTrustBundle without signer name must not have \":\" in its name");
 		return;
 	}
 	if (signer.n) {
@@ -360,7 +364,8 @@ static void check_bundle_name(struct field_errors *e, const struct field_path *a
 		for (size_t i = 0; i < start.n; i++)
 			p[i] = p[i] == '/' ? ':' : p[i];
 		if (!str_starts(name, start)) {
-			field_invalid(e, at, VAL_STR(name), "ClusterTrustBundle for signerName " STR_FMT " must be named with prefix " STR_FMT,
+			field_invalid(e, at, VAL_STR(name),
+				      "ClusterTrustBundle for signerName " STR_FMT " must be named with prefix " STR_FMT,
 				      STR_ARG(signer), STR_ARG(start));
 			return;
 		}

@@ -84,8 +84,10 @@ static void add_all(struct field_errors *e, const struct field_path *at, str val
 }
 
 /* Old values are looked through only for bad ones, and only as long as errors are gathered. */
-static bool is_excused(struct field_errors *e, str value, struct val old) { return e->n == FIELD_ERRORS_MAX ||
-									    list_has(old, value); }
+static bool is_excused(struct field_errors *e, str value, struct val old)
+{
+	return e->n == FIELD_ERRORS_MAX || list_has(old, value);
+}
 
 void check_legacy_ip(struct field_errors *e, const struct field_path *at, str value, struct val old)
 {
@@ -120,7 +122,8 @@ void check_endpoint_ip(struct field_errors *e, const struct field_path *at, str 
 		field_invalid(e, at, VAL_STR(value), "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
 	/* In IPv6 it is one scope among the multicast addresses, not the block that the text names. */
 	if (v4 ? b[0] == 224 && b[1] == 0 && b[2] == 0 : b[0] == 0xff && (b[1] & 0x0f) == 2)
-		field_invalid(e, at, VAL_STR(value), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+		field_invalid(e, at, VAL_STR(value),
+			      "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
 }
 
 void check_protocol(struct field_errors *e, const struct field_path *at, str protocol)

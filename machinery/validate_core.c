@@ -1,6 +1,6 @@
 /*
- * The kinds of core/v1 that are no pods, workloads, services, volumes or nodes, and Events of both groups. Limits and quotas are in
- * validate_quota.c, nodes in validate_node.c.
+ * The kinds of core/v1 that are no pods, workloads, services, volumes or nodes, and Events of both groups. Limits and
+ * quotas are in validate_quota.c, nodes in validate_node.c.
  */
 #include "base/encoding.h"
 #include "codec/atoms.h"
@@ -166,8 +166,10 @@ static void check_secret_update(struct field_errors *e, struct val secret, struc
 
 /* ---- ServiceAccount ---- */
 
-static void check_service_account(struct field_errors *e, struct val account) { check_meta(e, account, true,
-											   name_rule_subdomain); }
+static void check_service_account(struct field_errors *e, struct val account)
+{
+	check_meta(e, account, true, name_rule_subdomain);
+}
 
 static void check_service_account_update(struct field_errors *e, struct val account, struct val old)
 {
@@ -205,8 +207,8 @@ static void check_endpoint_port(struct field_errors *e, const struct field_path 
 
 static void check_subset(struct field_errors *e, const struct field_path *at, struct val subset)
 {
-	struct val ready = val_get(subset, addresses), others = val_get(subset, notReadyAddresses),
-		ports = val_get(subset, ports);
+	struct val ready = val_get(subset, addresses), others = val_get(subset, notReadyAddresses);
+	struct val ports = val_get(subset, ports);
 	size_t i = 0;
 
 	if (val_len(ready) == 0 && val_len(others) == 0)
@@ -255,11 +257,10 @@ static struct event event_of_core(struct val v)
 {
 	return (struct event){
 		v, val_get(v, metadata), val_get(v, involvedObject), val_get(v, series), val_get(v, related),
-			val_get(v, source),
+		val_get(v, source),
 		val_get(v, firstTimestamp), val_get(v, lastTimestamp), val_get(v, eventTime), val_get(v, count),
 		val_str(v, metadata, namespace), val_str(v, reason), val_str(v, message), val_str(v, type),
-			val_str(v, action),
-		val_str(v, reportingComponent), val_str(v, reportingInstance), "reportingComponent",
+		val_str(v, action), val_str(v, reportingComponent), val_str(v, reportingInstance), "reportingComponent",
 	};
 }
 
@@ -267,10 +268,10 @@ static struct event event_of_events(struct val v)
 {
 	return (struct event){
 		v, val_get(v, metadata), val_get(v, regarding), val_get(v, series), val_get(v, related),
-			val_get(v, deprecatedSource),
+		val_get(v, deprecatedSource),
 		val_get(v, deprecatedFirstTimestamp), val_get(v, deprecatedLastTimestamp), val_get(v, eventTime),
 		val_get(v, deprecatedCount), val_str(v, metadata, namespace), val_str(v, reason), val_str(v, note),
-			val_str(v, type),
+		val_str(v, type),
 		val_str(v, action), val_str(v, reportingController), val_str(v, reportingInstance), "reportingController",
 	};
 }
@@ -378,8 +379,7 @@ static void check_event_update(struct field_errors *e, struct val event, struct 
 const struct kind_rules rules_core[] = {
 	{ TYPE(core_v1, Namespace), name_rule_label, KIND_OWN_META, .defaults = default_namespace, .check = check_namespace,
 	  .check_update = check_namespace_update, .check_subresource = check_namespace_subresource,
-		  .prepare = prepare_namespace,
-	  .prepare_update = prepare_namespace_update },
+	  .prepare = prepare_namespace, .prepare_update = prepare_namespace_update },
 	{ TYPE(core_v1, ConfigMap), name_rule_subdomain, KIND_OWN_META, .check = check_config_map,
 	  .check_update = check_config_map_update },
 	{ TYPE(core_v1, Secret), name_rule_subdomain, KIND_OWN_META, .defaults = default_secret, .check = check_secret,
@@ -388,18 +388,16 @@ const struct kind_rules rules_core[] = {
 	  .check_update = check_service_account_update, .prepare = prepare_service_account,
 	  .prepare_update = prepare_service_account_update },
 	{ TYPE(core_v1, LimitRange), name_rule_subdomain, KIND_OWN_META, .defaults = default_limit_range,
-	  .check = check_limit_range,
-	  .prepare = prepare_limit_range },
+	  .check = check_limit_range, .prepare = prepare_limit_range },
 	{ TYPE(core_v1, ResourceQuota), name_rule_subdomain, KIND_OWN_META, .defaults = default_resource_quota,
 	  .check = check_resource_quota, .check_update = check_resource_quota_update,
-		  .check_subresource = check_resource_quota_status },
+	  .check_subresource = check_resource_quota_status },
 	{ TYPE(core_v1, Node), name_rule_subdomain, KIND_OWN_META | KIND_STATUS_ON_CREATE, .defaults = default_node,
 	  .check = check_node,
 	  .check_update = check_node_update, .check_subresource = check_node_status, .prepare = prepare_node,
 	  .prepare_update = prepare_node_update },
 	{ TYPE(core_v1, Endpoints), name_rule_subdomain, KIND_OWN_META, .defaults = default_endpoints,
-	  .check = check_endpoints,
-	  .check_update = check_endpoints_update },
+	  .check = check_endpoints, .check_update = check_endpoints_update },
 	{ TYPE(core_v1, Event), name_rule_subdomain, KIND_OWN_META, .check = check_core_event },
 	{ TYPE(events_v1, Event), name_rule_subdomain, KIND_OWN_META, .check = check_event,
 	  .check_update = check_event_update },

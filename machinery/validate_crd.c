@@ -1,6 +1,7 @@
 /*
- * CustomResourceDefinitions. Kubernetes checks them in an internal form, in which what all versions have alike (schema, subresources, columns,
- * selectable fields) stands once above them; its errors name those places: spec.validation, spec.subresources, ... struct crd is that view.
+ * CustomResourceDefinitions. Kubernetes checks them in an internal form, in which what all versions have alike (schema,
+ * subresources, columns, selectable fields) stands once above them; its errors name those places: spec.validation,
+ * spec.subresources, ... struct crd is that view.
  */
 #include "codec/atoms.h"
 #include "machinery/validate_crd.h"
@@ -10,7 +11,7 @@ enum { SELECTABLE_MAX = 8, WARNING_MAX = 256 };
 struct crd {
 	struct val spec, versions;
 	struct val validation, subresources, columns,
-		selectable; /* of all versions; VAL_NONE when they differ or there is none */
+	selectable; /* of all versions; VAL_NONE when they differ or there is none */
 	struct val shown;                                        /* versions without what stands above */
 };
 
@@ -74,7 +75,7 @@ struct crd_before {
 static void check_crd_names(struct field_errors *e, const struct field_path *at, struct val names)
 {
 	static const uint16_t labels[] = { A_plural, A_singular }, kinds[] = { A_kind, A_listKind },
-		lists[] = { A_shortNames, A_categories };
+	lists[] = { A_shortNames, A_categories };
 	struct name_errors found;
 	str kind = val_str(names, kind), list_kind = val_str(names, listKind);
 
@@ -137,13 +138,13 @@ static void check_simple_path(struct field_errors *e, const struct field_path *a
 	else if (root && !str_starts(path, str_of(root)) && (!other || !str_starts(path, str_of(other))))
 		field_invalid(e, at, VAL_STR(path), "should be a json path under %s%.*s%s%.*s", other ? "either " : "",
 			      (int)strlen(root) - 1, root, other ? " or " : "", other ? (int)strlen(other) - 1 : 0,
-				      other ? other : "");
+			      other ? other : "");
 }
 
 static void check_scale(struct field_errors *e, const struct field_path *at, struct val scale)
 {
-	str spec = val_str(scale, specReplicasPath), status = val_str(scale, statusReplicasPath),
-		selector = val_str(scale, labelSelectorPath);
+	str spec = val_str(scale, specReplicasPath), status = val_str(scale, statusReplicasPath);
+	str selector = val_str(scale, labelSelectorPath);
 
 	if (!val_exists(scale))
 		return;
@@ -158,8 +159,7 @@ static void check_scale(struct field_errors *e, const struct field_path *at, str
 static void check_columns(struct field_errors *e, const struct field_path *at, struct val columns)
 {
 	static const str types[] = { STR_INIT("boolean"), STR_INIT("date"), STR_INIT("integer"), STR_INIT("number"),
-				     STR_INIT("string"),
-				     { NULL, 0 } };
+				     STR_INIT("string"), { NULL, 0 } };
 	static const str formats[] = { STR_INIT("byte"), STR_INIT("date"), STR_INIT("date-time"), STR_INIT("double"),
 				       STR_INIT("float"),
 				       STR_INIT("int32"), STR_INIT("int64"), STR_INIT("password"), { NULL, 0 } };
@@ -203,7 +203,8 @@ static void check_selectable(struct field_errors *e, const struct field_path *at
 		if (str_eq(found.root, STR("metadata")))
 			field_invalid(e, item, VAL_STR(path), "must not point to fields in metadata");
 		if (!str_in(val_str(found.schema, type), types))
-			field_invalid(e, item, VAL_STR(path), "must point to a field of type string, boolean or integer. Enum string fields and"
+			field_invalid(e, item, VAL_STR(path),
+				      "must point to a field of type string, boolean or integer. Enum string fields and"
 				      " strings with formats are allowed.");
 		if (!set_add(&seen, found.text))
 			field_duplicate(e, item, VAL_STR(path));
@@ -224,8 +225,7 @@ static bool keeps_selectable(struct val now, struct val before)
 
 /* at: of the version; full is the version, shown what of it stands in the view; old is NULL for a new one. */
 static void check_version(struct field_errors *e, const struct field_path *at, struct val full, struct val shown,
-			  const struct val *old,
-			  const struct schema_options *opt)
+			  const struct val *old, const struct schema_options *opt)
 {
 	struct val fields = val_get(shown, selectableFields);
 
@@ -245,8 +245,7 @@ static void check_version(struct field_errors *e, const struct field_path *at, s
 }
 
 static void check_versions(struct field_errors *e, const struct field_path *at, const struct crd *crd,
-			   const struct crd_before *before,
-			   const struct schema_options *opt)
+			   const struct crd_before *before, const struct schema_options *opt)
 {
 	CLEANUP(map_done) struct map names = MAP_INIT, old = MAP_INIT;
 	struct val shown = internal_form(e->arena, TYPE(apiextensions_v1, CustomResourceDefinitionVersion), crd->shown);
@@ -323,10 +322,10 @@ static void check_conversion(struct field_errors *e, const struct field_path *at
 {
 	static const str strategies[] = { STR_INIT("None"), STR_INIT("Webhook"), { NULL, 0 } };
 	static const char text[] = "should not be set when strategy is not set to Webhook";
-	const struct field_path *at_client = FIELD(at, "webhookClientConfig"),
-		*at_reviews = FIELD(at, "conversionReviewVersions");
-	struct val client = val_get(conversion, webhook, clientConfig),
-		reviews = val_get(conversion, webhook, conversionReviewVersions);
+	const struct field_path *at_client = FIELD(at, "webhookClientConfig");
+	const struct field_path *at_reviews = FIELD(at, "conversionReviewVersions");
+	struct val client = val_get(conversion, webhook, clientConfig);
+	struct val reviews = val_get(conversion, webhook, conversionReviewVersions);
 
 	if (!val_exists(conversion))
 		return;
@@ -372,8 +371,7 @@ static void check_required_names(struct field_errors *e, const struct field_path
 }
 
 static void check_shared(struct field_errors *e, const struct field_path *at, const struct crd *crd,
-			 const struct crd_before *before,
-			 const struct schema_options *opt)
+			 const struct crd_before *before, const struct schema_options *opt)
 {
 	struct crd old = crd_view(e->arena, before->spec);
 	bool status = false;
@@ -554,8 +552,8 @@ static bool schema_has_bad_keys(struct val schema)
 
 static struct crd_before crd_before(struct arena *a, struct val old)
 {
-	struct val versions = val_get(old, spec, versions), reviews = val_get(old, spec, conversion, webhook,
-									      conversionReviewVersions);
+	struct val versions = val_get(old, spec, versions);
+	struct val reviews = val_get(old, spec, conversion, webhook, conversionReviewVersions);
 	struct crd_before b = {
 		.spec = val_get(old, spec),
 		.established = is_established(old),

@@ -1,11 +1,12 @@
 /*
- * The schemas in CustomResourceDefinitions: what OpenAPI v3 allows there, and what makes a schema structural. Structural means that types,
- * properties and items are said outside of allOf, anyOf, oneOf and not, so that unknown fields can be pruned without evaluating logic.
+ * The schemas in CustomResourceDefinitions: what OpenAPI v3 allows there, and what makes a schema structural. Structural
+ * means that types, properties and items are said outside of allOf, anyOf, oneOf and not, so that unknown fields can be
+ * pruned without evaluating logic.
  *
  * Expressions of x-kubernetes-validations are not looked at here, and neither are the values of defaults.
  *
- * Schemas are trees from outside. All walks here count their depth and stop at SCHEMA_DEPTH_MAX; check_schema refuses what is deeper, and
- * the other walks are made only over what it has accepted.
+ * Schemas are trees from outside. All walks here count their depth and stop at SCHEMA_DEPTH_MAX; check_schema refuses
+ * what is deeper, and the other walks are made only over what it has accepted.
  */
 #include <stdlib.h>
 
@@ -68,8 +69,7 @@ static bool any_has(struct val schemas, schema_test *test, unsigned depth)
 bool schema_has(struct val schema, schema_test *test) { return has_below(schema, test, 0); }
 
 static const str openapi_types[] = { STR_INIT("array"), STR_INIT("boolean"), STR_INIT("integer"), STR_INIT("number"),
-				     STR_INIT("object"),
-				     STR_INIT("string"), { NULL, 0 } };
+				     STR_INIT("object"), STR_INIT("string"), { NULL, 0 } };
 
 bool schema_has_default(struct val schema) { return val_has(schema, default); }
 
@@ -80,8 +80,10 @@ bool schema_has_extension(struct val schema)
 	       val_has(schema, x_kubernetes_list_type) || val_len(val_get(schema, x_kubernetes_validations));
 }
 
-bool schema_has_bad_type(struct val schema) { return val_str(schema, type).n &&
-					      !str_in(val_str(schema, type), openapi_types); }
+bool schema_has_bad_type(struct val schema)
+{
+	return val_str(schema, type).n && !str_in(val_str(schema, type), openapi_types);
+}
 
 /* Items of a set must be compared as a whole. */
 bool schema_has_divisible_set(struct val schema)
@@ -154,8 +156,8 @@ enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
 static bool is_int_or_string(struct val any_of)
 {
 	struct val first = val_at(any_of, 0), second = val_at(any_of, 1);
-	return val_len(any_of) == 2 && val_len(first) == 1 && is_kind(first,
-								      "integer") && val_len(second) == 1 && is_kind(second, "string");
+	return val_len(any_of) == 2 && val_len(first) == 1 && val_len(second) == 1 && is_kind(first, "integer") &&
+	       is_kind(second, "string");
 }
 
 static void check_nested(struct field_errors *e, const struct field_path *at, struct val schema, bool skip_any_of,
@@ -163,8 +165,7 @@ static void check_nested(struct field_errors *e, const struct field_path *at, st
 
 /* Logic: what stands in allOf, anyOf, oneOf and not may only restrict values. */
 static void check_logic(struct field_errors *e, const struct field_path *at, struct val schema, bool skip_any_of,
-			bool skip_in_all_of,
-			unsigned depth)
+			bool skip_in_all_of, unsigned depth)
 {
 	str pattern = val_str(schema, pattern);
 	size_t i = 0;
@@ -185,7 +186,7 @@ static void check_logic(struct field_errors *e, const struct field_path *at, str
 	if (wrong.n)
 		field_invalid(e, FIELD(at, "pattern"), VAL_STR(pattern),
 			      "must be a valid regular expression, but isn't: error parsing regexp: " STR_FMT,
-				      STR_ARG(wrong));
+			      STR_ARG(wrong));
 }
 
 /* Members that must not be used inside of logic. */
@@ -196,11 +197,11 @@ static void check_forbidden(struct field_errors *e, const struct field_path *at,
 		const char *must; /* be empty, be false, be undefined */
 	} fields[] = {
 		{ A_type, "empty" }, { A_default, "undefined" }, { A_title, "empty" }, { A_description, "empty" },
-			{ A_nullable, "false" },
+		{ A_nullable, "false" },
 		{ A_x_kubernetes_preserve_unknown_fields, "false" }, { A_x_kubernetes_embedded_resource, "false" },
 		{ A_x_kubernetes_int_or_string, "false" }, { A_x_kubernetes_list_map_keys, "empty" },
 		{ A_x_kubernetes_list_type, "undefined" }, { A_x_kubernetes_map_type, "undefined" },
-			{ A_x_kubernetes_validations, "empty" },
+		{ A_x_kubernetes_validations, "empty" },
 	};
 	struct val extra = val_get(schema, additionalProperties);
 
@@ -242,7 +243,8 @@ static void check_metadata(struct field_errors *e, const struct field_path *at, 
 	VAL_EACH_MEMBER(m, schema)
 		others |= m->key != A_properties && m->key != A_type && m->key != A_default && !val_is_zero(m->val);
 	if (level == LEVEL_ROOT && others)
-		field_forbidden(e, at, "must not specify anything other than name and generateName, but metadata is implicitly specified");
+		field_forbidden(e, at,
+				"must not specify anything other than name and generateName, but metadata is implicitly specified");
 }
 
 static void check_meta_properties(struct field_errors *e, const struct field_path *at, struct val schema, enum level level)
@@ -255,8 +257,7 @@ static void check_meta_properties(struct field_errors *e, const struct field_pat
 		struct val property = val_find(properties, strings[i]);
 		if (val_exists(property) && !is_kind(property, "string"))
 			field_invalid(e, FIELD(FIELD_KEY(FIELD(at, "properties"), strings[i]), "type"),
-				      shown_str(val_get(property, type)),
-				      "must be string");
+				      shown_str(val_get(property, type)), "must be string");
 	}
 	if (val_has(properties, metadata))
 		check_metadata(e, FIELD_KEY(FIELD(at, "properties"), STR("metadata")), val_get(properties, metadata),
@@ -284,8 +285,8 @@ static void check_type(struct field_errors *e, const struct field_path *at, stru
 static void check_extensions(struct field_errors *e, const struct field_path *at, struct val schema)
 {
 	static const char text[] = "must be false if x-kubernetes-int-or-string is true";
-	bool embedded = val_bool(schema, x_kubernetes_embedded_resource),
-		preserves = val_bool(schema, x_kubernetes_preserve_unknown_fields);
+	bool embedded = val_bool(schema, x_kubernetes_embedded_resource);
+	bool preserves = val_bool(schema, x_kubernetes_preserve_unknown_fields);
 
 	if (val_bool(schema, x_kubernetes_int_or_string) && preserves)
 		field_invalid(e, FIELD(at, "x-kubernetes-preserve-unknown-fields"), val_of_bool(true), text);
@@ -321,13 +322,11 @@ static void check_invariants(struct field_errors *e, const struct field_path *at
 }
 
 static void check_complete(struct field_errors *e, const struct field_path *at, struct val schema,
-			   const struct field_path *at_logic,
-			   struct val logic, unsigned depth);
+			   const struct field_path *at_logic, struct val logic, unsigned depth);
 
 /* Everything that logic speaks of must be in the schema around it. */
 static void check_logic_complete(struct field_errors *e, const struct field_path *at, struct val schema,
-				 const struct field_path *at_logic,
-				 struct val logic, unsigned depth)
+				 const struct field_path *at_logic, struct val logic, unsigned depth)
 {
 	static const uint16_t lists[] = { A_allOf, A_anyOf, A_oneOf };
 
@@ -341,8 +340,7 @@ static void check_logic_complete(struct field_errors *e, const struct field_path
 }
 
 static void check_complete(struct field_errors *e, const struct field_path *at, struct val schema,
-			   const struct field_path *at_logic,
-			   struct val logic, unsigned depth)
+			   const struct field_path *at_logic, struct val logic, unsigned depth)
 {
 	if (!val_is(logic, VAL_OBJECT) || depth == SCHEMA_DEPTH_MAX)
 		return;
@@ -401,8 +399,7 @@ static void check_supported(struct field_errors *e, const struct field_path *at,
 		uint16_t name;
 		bool even_empty;
 	} unsupported[] = { { A_id, false }, { A_additionalItems, true }, { A_patternProperties, false },
-			    { A_definitions, false },
-			    { A_dependencies, true }, { A__ref, true } };
+			    { A_definitions, false }, { A_dependencies, true }, { A__ref, true } };
 
 	if (val_str(schema, type).n && !opt->any_type)
 		check_one_of(e, FIELD(at, "type"), val_str(schema, type), openapi_types);
@@ -498,14 +495,13 @@ static void check_list_type(struct field_errors *e, const struct field_path *at,
 	static const str types[] = { STR_INIT("atomic"), STR_INIT("set"), STR_INIT("map"), { NULL, 0 } };
 	struct val type = val_get(schema, x_kubernetes_list_type), items = items_of(schema);
 	const struct field_path *at_type = FIELD(at, "x-kubernetes-list-type");
+	str extension = is_kind(items, "array") ? STR("x-kubernetes-list-type") : STR("x-kubernetes-map-type");
 
 	if (val_exists(type) && !is_kind(schema, "array"))
 		check_type_of(e, at, schema, "array", "x-kubernetes-list-type");
 	else if (!opt->divisible_sets && schema_has_divisible_set(schema))
-		field_invalid(e, FIELD_STR(FIELD(at, "items"), is_kind(items,
-								       "array") ? STR("x-kubernetes-list-type") : STR("x-kubernetes-map-type")),
-			      val_get(items, x_kubernetes_list_type),
-				      "must be atomic as item of a list with x-kubernetes-list-type=set");
+		field_invalid(e, FIELD_STR(FIELD(at, "items"), extension), val_get(items, x_kubernetes_list_type),
+			      "must be atomic as item of a list with x-kubernetes-list-type=set");
 	if (val_exists(type))
 		check_one_of(e, at_type, val_as_str(type), types);
 	if (val_len(val_get(schema, x_kubernetes_list_map_keys))) {
@@ -526,8 +522,7 @@ static void check_validation_rule(struct field_errors *e, const struct field_pat
 				  struct val rule, bool find_path)
 {
 	static const str reasons[] = { STR_INIT("FieldValueDuplicate"), STR_INIT("FieldValueForbidden"),
-				       STR_INIT("FieldValueInvalid"),
-				       STR_INIT("FieldValueRequired"), { NULL, 0 } };
+				       STR_INIT("FieldValueInvalid"), STR_INIT("FieldValueRequired"), { NULL, 0 } };
 	str text = str_trim(val_str(rule, rule)), message = val_str(rule, message), trimmed = str_trim(message);
 	str expression = val_str(rule, messageExpression), path = val_str(rule, fieldPath);
 
@@ -553,12 +548,10 @@ static void check_validation_rule(struct field_errors *e, const struct field_pat
 }
 
 static void check_part(struct field_errors *e, const struct field_path *at, struct val schema, struct place place,
-		       unsigned depth,
-		       const struct schema_options *opt);
+		       unsigned depth, const struct schema_options *opt);
 
 static void check_properties(struct field_errors *e, const struct field_path *at, struct val schema, struct place place,
-			     unsigned depth,
-			     const struct schema_options *opt)
+			     unsigned depth, const struct schema_options *opt)
 {
 	static const str meta[] = { STR_INIT("metadata"), STR_INIT("kind"), STR_INIT("apiVersion"), { NULL, 0 } };
 	bool root = depth == 0, resource = root || val_bool(schema, x_kubernetes_embedded_resource);
@@ -576,8 +569,7 @@ static void check_properties(struct field_errors *e, const struct field_path *at
 }
 
 static void check_parts(struct field_errors *e, const struct field_path *at, struct val schema, struct place place,
-			unsigned depth,
-			const struct schema_options *opt)
+			unsigned depth, const struct schema_options *opt)
 {
 	static const uint16_t lists[] = { A_allOf, A_oneOf, A_anyOf };
 	struct val items = val_get(schema, items);
@@ -600,12 +592,11 @@ static void check_parts(struct field_errors *e, const struct field_path *at, str
 }
 
 static void check_part(struct field_errors *e, const struct field_path *at, struct val schema, struct place place,
-		       unsigned depth,
-		       const struct schema_options *opt)
+		       unsigned depth, const struct schema_options *opt)
 {
 	static const str map_types[] = { STR_INIT("atomic"), STR_INIT("granular"), { NULL, 0 } };
-	struct val extra = val_get(schema, additionalProperties), preserve = val_get(schema,
-										     x_kubernetes_preserve_unknown_fields);
+	struct val extra = val_get(schema, additionalProperties);
+	struct val preserve = val_get(schema, x_kubernetes_preserve_unknown_fields);
 	struct place below = place;
 	size_t i = 0;
 
@@ -644,12 +635,11 @@ static void check_part(struct field_errors *e, const struct field_path *at, stru
 /* A status that is written separately must be separable from the rest of the schema. */
 static void check_root_for_status(struct field_errors *e, const struct field_path *at, struct val schema)
 {
-	static const uint16_t allowed[] = { A_description, A_type, A_format, A_title, A_maximum, A_exclusiveMaximum,
-					    A_minimum,
-					    A_exclusiveMinimum, A_maxLength, A_minLength, A_pattern, A_maxItems,
-						    A_minItems, A_uniqueItems,
-					    A_multipleOf, A_required, A_items, A_properties, A_externalDocs, A_example,
-					    A_x_kubernetes_preserve_unknown_fields, A_x_kubernetes_validations };
+	static const uint16_t allowed[] = {
+		A_description, A_type, A_format, A_title, A_maximum, A_exclusiveMaximum, A_minimum, A_exclusiveMinimum,
+		A_maxLength, A_minLength, A_pattern, A_maxItems, A_minItems, A_uniqueItems, A_multipleOf, A_required, A_items,
+		A_properties, A_externalDocs, A_example, A_x_kubernetes_preserve_unknown_fields, A_x_kubernetes_validations,
+	};
 
 	VAL_EACH_MEMBER(m, schema) {
 		bool found = false;

@@ -45,8 +45,8 @@ static void check_attribute_text(struct field_errors *e, const struct field_path
 static void check_attribute(struct field_errors *e, const struct field_path *at, struct val attribute)
 {
 	static const uint16_t lists[] = { A_bools, A_ints, A_strings, A_versions };
-	size_t found = val_has(attribute, bool) + val_has(attribute, int) + val_has(attribute,
-										    string) + val_has(attribute, version);
+	size_t found = val_has(attribute, bool) + val_has(attribute, int) + val_has(attribute, string) +
+		       val_has(attribute, version);
 
 	if (val_has(attribute, string))
 		check_attribute_text(e, FIELD(at, "string"), val_get(attribute, string), false);
@@ -74,10 +74,8 @@ static size_t count_values(struct val attributes)
 {
 	size_t n = 0;
 	VAL_EACH_MEMBER(m, attributes) {
-		size_t listed = val_len(val_get(m->val, bools)) + val_len(val_get(m->val,
-										  ints)) + val_len(val_get(m->val,
-													   strings)) +
-				val_len(val_get(m->val, versions));
+		size_t listed = val_len(val_get(m->val, bools)) + val_len(val_get(m->val, ints)) +
+				val_len(val_get(m->val, strings)) + val_len(val_get(m->val, versions));
 		n += listed ? listed : 1;
 	}
 	return n;
@@ -135,8 +133,7 @@ static void check_step(struct field_errors *e, const struct field_path *at, stru
 	/* A step of zero is one that never gets anywhere; of -1 the division would overflow. */
 	if (width == 0 || (width != -1 && distance % width != 0))
 		field_invalid(e, at, value, "value is not a multiple of a given step (" STR_FMT ") from (" STR_FMT ")",
-			      STR_ARG(val_as_str(step)),
-			      STR_ARG(val_as_str(min)));
+			      STR_ARG(val_as_str(step)), STR_ARG(val_as_str(min)));
 }
 
 static void check_valid_range(struct field_errors *e, const struct field_path *at, struct val policy, struct val capacity)
@@ -183,7 +180,8 @@ static void check_capacity(struct field_errors *e, const struct field_path *at, 
 	if (!shared)
 		field_forbidden(e, at_policy, "allowMultipleAllocations must be true");
 	else if (values && range)
-		field_forbidden(e, at_policy, "exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the same"
+		field_forbidden(e, at_policy,
+				"exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the same"
 				" time");
 	else if ((values || range) && !val_has(policy, default))
 		field_required(e, FIELD(at_policy, "default"), "required when %s is defined",
@@ -264,7 +262,8 @@ static void check_device_nodes(struct field_errors *e, const struct field_path *
 
 	if (!per_device) {
 		if (val_has(device, nodeName) || val_has(device, nodeSelector) || val_has(device, allNodes))
-			field_invalid(e, at, VAL_EMPTY, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is"
+			field_invalid(e, at, VAL_EMPTY,
+				      "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is"
 				      " set to true in the ResourceSlice spec");
 		return;
 	}
@@ -338,8 +337,7 @@ static void check_device(struct field_errors *e, const struct field_path *at, st
 	check_device_nodes(e, at, device, per_device);
 	check_binding_conditions(e, at, device);
 	check_resource_mappings(e, FIELD(at, "nodeAllocatableResourceMappings"),
-				val_get(device, nodeAllocatableResourceMappings),
-				val_get(device, capacity));
+				val_get(device, nodeAllocatableResourceMappings), val_get(device, capacity));
 }
 
 static bool is_advanced(struct val devices)
@@ -369,14 +367,14 @@ static struct val device_named(struct val devices, str name)
 static void check_slice_nodes(struct field_errors *e, const struct field_path *at, struct val spec)
 {
 	static const char text[] = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-	struct val terms = val_get(spec, nodeSelector, nodeSelectorTerms);
+	struct val terms = val_get(spec, nodeSelector, nodeSelectorTerms), shown = VAL_EMPTY_LIST;
 	size_t n;
 	str chosen = node_choices(e, at, spec, "must be either unset or set to a non-empty string", &n);
 
+	if (val_len(terms))
+		shown = internal_form(e->arena, TYPE(core_v1, NodeSelectorTerm), terms);
 	if (val_has(spec, nodeSelector) && val_len(terms) != 1)
-		field_invalid(e, FIELD(FIELD(at, "nodeSelector"), "nodeSelectorTerms"),
-			      val_len(terms) ? internal_form(e->arena, TYPE(core_v1, NodeSelectorTerm),
-							     terms) : VAL_EMPTY_LIST,
+		field_invalid(e, FIELD(FIELD(at, "nodeSelector"), "nodeSelectorTerms"), shown,
 			      "must have exactly one node selector term");
 	check_only_true(e, FIELD(at, "allNodes"), val_get(spec, allNodes));
 	check_only_true(e, FIELD(at, "perDeviceNodeSelection"), val_get(spec, perDeviceNodeSelection));

@@ -1,6 +1,6 @@
 /*
- * Dynamic resource allocation: ResourceClaim, ResourceClaimTemplate, DeviceClass and DeviceTaintRule; ResourceSlices are in
- * validate_device_slices.c. Expressions of selectors are only checked for their length here.
+ * Dynamic resource allocation: ResourceClaim, ResourceClaimTemplate, DeviceClass and DeviceTaintRule; ResourceSlices are
+ * in validate_device_slices.c. Expressions of selectors are only checked for their length here.
  */
 #include "codec/atoms.h"
 #include "codec/json.h"
@@ -89,7 +89,8 @@ static void check_share_id(struct field_errors *e, const struct field_path *at, 
 	if (wrong.n)
 		field_invalid(e, at, id, "error validating uid: " STR_FMT, STR_ARG(wrong));
 	else if (text.n != 36 || !str_eq(ascii_lower(e->arena, text), text))
-		field_invalid(e, at, id, "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase"
+		field_invalid(e, at, id,
+			      "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase"
 			      " hexadecimal characters");
 }
 
@@ -103,8 +104,8 @@ static void check_raw_object(struct field_errors *e, const struct field_path *at
 		field_missing(e, at);
 		return;
 	}
-	bool fits = json_encode(&text, raw, &(struct json_encode_options){ .plain = true },
-				&ignored) == 0 && text.n <= max && !text.overflow;
+	bool fits = json_encode(&text, raw, &(struct json_encode_options){ .plain = true }, &ignored) == 0;
+	fits = fits && text.n <= max && !text.overflow;
 	if (!fits && !stored)
 		field_too_long(e, at, (int64_t)max);
 	else if (!val_is(raw, VAL_OBJECT))
@@ -142,7 +143,8 @@ static void check_qualified_key(struct field_errors *e, const struct field_path 
 {
 	check_device_key(e, at, key);
 	if (str_chr(key, '/') < 0)
-		field_invalid(e, at, VAL_STR(key), "a fully qualified name must be a domain and a name separated by a slash");
+		field_invalid(e, at, VAL_STR(key),
+			      "a fully qualified name must be a domain and a name separated by a slash");
 }
 
 /* ---- taints and tolerations ---- */
@@ -237,7 +239,8 @@ static void check_request(struct field_errors *e, const struct field_path *at, s
 	if (val_len(first) == 0 && !val_exists(exact)) {
 		field_required(e, at, "exactly one of `exactly` or `firstAvailable` is required");
 	} else if (val_len(first) && val_exists(exact)) {
-		field_invalid(e, at, VAL_EMPTY, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set");
+		field_invalid(e, at, VAL_EMPTY,
+			      "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set");
 	} else if (val_exists(exact)) {
 		check_request_body(e, FIELD(at, "exactly"), exact);
 	} else if (check_size(e, at_first, first, SUBREQUESTS_MAX)) {
@@ -314,13 +317,14 @@ static void check_constraint(struct field_errors *e, const struct field_path *at
 	else if (val_has(constraint, distinctAttribute))
 		check_qualified_key(e, FIELD(at, "distinctAttribute"), val_str(constraint, distinctAttribute));
 	else
-		field_required(e, at, "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set");
+		field_required(e, at,
+			       "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set");
 }
 
 static void check_device_claim(struct field_errors *e, const struct field_path *at, struct val claim)
 {
-	struct val requests = val_get(claim, requests), constraints = val_get(claim, constraints),
-		config = val_get(claim, config);
+	struct val requests = val_get(claim, requests), constraints = val_get(claim, constraints);
+	struct val config = val_get(claim, config);
 	size_t i = 0;
 
 	if (check_size(e, FIELD(at, "requests"), requests, REQUESTS_MAX)) {
@@ -392,8 +396,8 @@ void check_binding_conditions(struct field_errors *e, const struct field_path *a
 static void check_allocation(struct field_errors *e, const struct field_path *at, struct val allocation, struct val requests)
 {
 	static const str origins[] = { STR_INIT("FromClaim"), STR_INIT("FromClass"), { NULL, 0 } };
-	const struct field_path *at_results = FIELD(FIELD(at, "devices"), "results"),
-		*at_config = FIELD(FIELD(at, "devices"), "config");
+	const struct field_path *at_results = FIELD(FIELD(at, "devices"), "results");
+	const struct field_path *at_config = FIELD(FIELD(at, "devices"), "config");
 	struct val results = val_get(allocation, devices, results), config = val_get(allocation, devices, config);
 	size_t i = 0;
 
@@ -510,7 +514,8 @@ static void check_reservations(struct field_errors *e, const struct field_path *
 		VAL_EACH(user, users)
 			grows |= !has_item(before, *user);
 	if (grows && val_has(claim, metadata, deletionTimestamp))
-		field_forbidden(e, at, "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set");
+		field_forbidden(e, at,
+				"new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set");
 }
 
 void check_resource_claim_status(struct field_errors *e, str subresource, struct val claim, struct val old)

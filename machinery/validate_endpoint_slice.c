@@ -55,8 +55,8 @@ static void check_endpoint(struct field_errors *e, const struct field_path *at, 
 {
 	static const str zone = STR_INIT("topology.kubernetes.io/zone");
 	const struct field_path *at_addresses = FIELD(at, "addresses"), *at_topology = FIELD(at, "deprecatedTopology");
-	struct val addresses = val_get(endpoint, addresses), topology = val_get(endpoint, deprecatedTopology),
-		hints = val_get(endpoint, hints);
+	struct val addresses = val_get(endpoint, addresses), topology = val_get(endpoint, deprecatedTopology);
+	struct val hints = val_get(endpoint, hints);
 	size_t i = 0;
 
 	if (val_len(addresses) == 0)

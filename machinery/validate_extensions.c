@@ -1,6 +1,7 @@
 /*
- * Everything that makes the API larger: the table of admission webhooks and policies, CustomResourceDefinitions and devices, whose rules are in
- * files of their own, and the rules of APIService, StorageVersionMigration, PodGroup and Workload.
+ * Everything that makes the API larger: the table of admission webhooks and policies, CustomResourceDefinitions and
+ * devices, whose rules are in files of their own, and the rules of APIService, StorageVersionMigration, PodGroup and
+ * Workload.
  */
 #include "codec/atoms.h"
 #include "machinery/validate_groups.h"
@@ -35,10 +36,9 @@ static void check_api_service_target(struct field_errors *e, const struct field_
 	struct name_errors found;
 
 	if (!val_exists(service)) {
+		str size = arena_printf(e->arena, "%zu bytes", base64_size(bundle));
 		if (bundle.n)
-			field_invalid(e, FIELD(at, "caBundle"), VAL_STR(arena_printf(e->arena, "%zu bytes",
-										     base64_size(bundle))),
-				      "local APIServices may not have a caBundle");
+			field_invalid(e, FIELD(at, "caBundle"), VAL_STR(size), "local APIServices may not have a caBundle");
 		if (insecure)
 			field_invalid(e, at_insecure, val_of_bool(true),
 				      "local APIServices may not have insecureSkipTLSVerify");
@@ -71,12 +71,10 @@ static void check_api_service(struct field_errors *e, struct val service)
 	check_name(e, FIELD(at, "version"), version, name_check_dns1035_label);
 	if (group_priority <= 0 || group_priority > GROUP_PRIORITY_MAX)
 		field_invalid(e, FIELD(at, "groupPriorityMinimum"), val_of_int(group_priority),
-			      "must be positive and less than %d",
-			      GROUP_PRIORITY_MAX);
+			      "must be positive and less than %d", GROUP_PRIORITY_MAX);
 	if (version_priority <= 0 || version_priority > VERSION_PRIORITY_MAX)
 		field_invalid(e, FIELD(at, "versionPriority"), val_of_int(version_priority),
-			      "must be positive and less than %d",
-			      VERSION_PRIORITY_MAX);
+			      "must be positive and less than %d", VERSION_PRIORITY_MAX);
 	check_api_service_target(e, at, spec);
 }
 
@@ -119,8 +117,7 @@ static void check_migration_update(struct field_errors *e, struct val migration,
 	check_migration(e, migration);
 	check_meta_update(e, migration, old);
 	check_immutable(e, FIELD(NULL, "spec"), TYPE(storagemigration_v1beta1, StorageVersionMigrationSpec),
-			val_get(migration, spec),
-			val_get(old, spec));
+			val_get(migration, spec), val_get(old, spec));
 }
 
 static bool has_condition(struct val migration, str type)
@@ -141,8 +138,8 @@ static bool is_resource_version(str text)
 
 static void check_migration_status(struct field_errors *e, str subresource, struct val migration, struct val old)
 {
-	const struct field_path *at = FIELD(NULL, "status"), *at_conditions = FIELD(at, "conditions"),
-		*at_version = FIELD(at, "resourceVersion");
+	const struct field_path *at = FIELD(NULL, "status"), *at_conditions = FIELD(at, "conditions");
+	const struct field_path *at_version = FIELD(at, "resourceVersion");
 	struct val conditions = val_get(migration, status, conditions);
 	str version = val_str(migration, status, resourceVersion), before = val_str(old, status, resourceVersion);
 	bool succeeded = has_condition(migration, STR("Succeeded")), failed = has_condition(migration, STR("Failed"));
@@ -193,31 +190,26 @@ const struct kind_rules rules_extensions[] = {
 	  .defaults = default_mutating_webhooks, .check = check_webhooks, .check_update = check_webhooks_update },
 	{ TYPE(admissionregistration_v1, ValidatingAdmissionPolicy), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_admission_policy, .check = check_validating_policy,
-		  .check_update = check_validating_policy_update,
+	  .check_update = check_validating_policy_update,
 	  .check_subresource = check_validating_policy_status, .prepare_update = prepare_status_only },
 	{ TYPE(admissionregistration_v1, ValidatingAdmissionPolicyBinding), name_rule_subdomain,
-	  KIND_OWN_META | KIND_GENERATION,
-	  .defaults = default_admission_binding, .check = check_validating_binding },
+	  KIND_OWN_META | KIND_GENERATION, .defaults = default_admission_binding, .check = check_validating_binding },
 	{ TYPE(admissionregistration_v1, MutatingAdmissionPolicy), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_admission_policy, .check = check_mutating_policy,
-		  .check_update = check_mutating_policy_update },
+	  .check_update = check_mutating_policy_update },
 	{ TYPE(admissionregistration_v1, MutatingAdmissionPolicyBinding), name_rule_subdomain,
-	  KIND_OWN_META | KIND_GENERATION,
-	  .defaults = default_admission_binding, .check = check_mutating_binding },
+	  KIND_OWN_META | KIND_GENERATION, .defaults = default_admission_binding, .check = check_mutating_binding },
 	{ TYPE(apiextensions_v1, CustomResourceDefinition), .flags = KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_crd,
 	  .check = check_crd, .check_update = check_crd_update, .check_subresource = check_crd_status,
-		  .prepare = prepare_crd,
-	  .prepare_update = prepare_crd_update },
+	  .prepare = prepare_crd, .prepare_update = prepare_crd_update },
 	{ TYPE(apiregistration_v1, APIService), .flags = KIND_OWN_META, .defaults = default_api_service,
 	  .check = check_api_service,
 	  .check_update = check_api_service_update, .check_subresource = check_api_service_status,
-		  .prepare = prepare_api_service,
-	  .prepare_update = prepare_status_only },
+	  .prepare = prepare_api_service, .prepare_update = prepare_status_only },
 	{ TYPE(resource_v1, ResourceClaim), name_rule_subdomain, KIND_OWN_META, .defaults = default_resource_claim,
 	  .check = check_resource_claim, .check_update = check_resource_claim_update,
-		  .check_subresource = check_resource_claim_status,
-	  .prepare_update = prepare_resource_claim_update },
+	  .check_subresource = check_resource_claim_status, .prepare_update = prepare_resource_claim_update },
 	{ TYPE(resource_v1, ResourceClaimTemplate), name_rule_subdomain, KIND_OWN_META, .defaults = default_claim_template,
 	  .check = check_claim_template, .check_update = check_claim_template_update },
 	{ TYPE(resource_v1, ResourceSlice), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,

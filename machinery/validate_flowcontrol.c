@@ -11,11 +11,10 @@ static bool has_wildcard(struct val list) { return list_has(list, STR("*")); }
 
 static void check_verbs(struct field_errors *e, const struct field_path *at, struct val verbs)
 {
-	static const str supported[] = { STR_INIT("create"), STR_INIT("delete"), STR_INIT("deletecollection"),
-					 STR_INIT("get"),
-					 STR_INIT("list"), STR_INIT("patch"), STR_INIT("proxy"), STR_INIT("update"),
-						 STR_INIT("watch"),
-					 { NULL, 0 } };
+	static const str supported[] = {
+		STR_INIT("create"), STR_INIT("delete"), STR_INIT("deletecollection"), STR_INIT("get"), STR_INIT("list"),
+		STR_INIT("patch"), STR_INIT("proxy"), STR_INIT("update"), STR_INIT("watch"), { NULL, 0 },
+	};
 	bool known = true;
 
 	VAL_EACH(verb, verbs)
@@ -87,7 +86,8 @@ static void check_namespaces(struct field_errors *e, const struct field_path *at
 		if (!name_check_dns1123_label(val_as_str(*namespace), &found))
 			continue;
 		for (size_t j = 0; j < found.n; j++)
-			field_invalid(e, item, *namespace, "each member of this list must be '*' or a DNS-1123 label; " STR_FMT,
+			field_invalid(e, item, *namespace,
+				      "each member of this list must be '*' or a DNS-1123 label; " STR_FMT,
 				      STR_ARG(found.text[j]));
 	}
 }
@@ -149,8 +149,7 @@ static void check_subject(struct field_errors *e, const struct field_path *at, s
 			continue;
 		if (!val_exists(member))
 			field_required(e, at_member, STR_FMT " is required when subject kind is '" STR_FMT "'",
-				       STR_ARG(atom_str(k->member)),
-				       STR_ARG(kind));
+				       STR_ARG(atom_str(k->member)), STR_ARG(kind));
 		else if (k->member == A_serviceAccount)
 			check_account(e, at_member, member);
 		else
@@ -167,8 +166,8 @@ static void check_subject(struct field_errors *e, const struct field_path *at, s
 
 static void check_rule(struct field_errors *e, const struct field_path *at, struct val rule)
 {
-	struct val subjects = val_get(rule, subjects), resources = val_get(rule, resourceRules),
-		others = val_get(rule, nonResourceRules);
+	struct val subjects = val_get(rule, subjects), resources = val_get(rule, resourceRules);
+	struct val others = val_get(rule, nonResourceRules);
 	size_t i = 0;
 
 	if (val_len(subjects) == 0)
@@ -288,8 +287,8 @@ static bool exhausts_hash(int64_t deck, int64_t hand)
 
 static void check_queuing(struct field_errors *e, const struct field_path *at, struct val queuing)
 {
-	int64_t limit = val_int(queuing, queueLengthLimit), queues = val_int(queuing, queues),
-		hand = val_int(queuing, handSize);
+	int64_t limit = val_int(queuing, queueLengthLimit), queues = val_int(queuing, queues);
+	int64_t hand = val_int(queuing, handSize);
 
 	if (limit <= 0)
 		field_invalid(e, FIELD(at, "queueLengthLimit"), val_of_int(limit), "must be positive");
@@ -305,8 +304,7 @@ static void check_queuing(struct field_errors *e, const struct field_path *at, s
 	else if (exhausts_hash(queues, hand))
 		field_invalid(e, FIELD(at, "handSize"), val_of_int(hand),
 			      "required entropy bits of deckSize %lld and handSize %lld should not be greater than %d",
-				      (long long)queues,
-			      (long long)hand, HASH_BITS);
+			      (long long)queues, (long long)hand, HASH_BITS);
 }
 
 static void check_limit_response(struct field_errors *e, const struct field_path *at, struct val response)
@@ -392,7 +390,7 @@ void check_priority_level(struct field_errors *e, struct val level)
 	check_level_spec(e, spec, is_exempt);
 	check_fixed(e, TYPE(flowcontrol_v1, PriorityLevelConfigurationSpec), level,
 		    is_exempt ? val_without(e->arena, spec, exempt) : spec,
-			    is_exempt ? "except the 'spec.exempt' field " : "");
+		    is_exempt ? "except the 'spec.exempt' field " : "");
 	check_typed_conditions(e, val_get(level, status, conditions));
 }
 

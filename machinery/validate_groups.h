@@ -1,6 +1,7 @@
 /*
- * What the files of the groups besides pods and workloads share: small checks, and the rules of kinds whose group takes more than one file.
- * Each such file implements them in the order of Kubernetes' functions; the table that names them is in the group's main file.
+ * What the files of the groups besides pods and workloads share: small checks, and the rules of kinds whose group takes
+ * more than one file. Each such file implements them in the order of Kubernetes' functions; the table that names them is
+ * in the group's main file.
  */
 #ifndef C8S_MACHINERY_VALIDATE_GROUPS_H
 #define C8S_MACHINERY_VALIDATE_GROUPS_H
@@ -97,7 +98,10 @@ void check_claim(struct field_errors *e, struct val claim);
 void check_claim_update(struct field_errors *e, struct val claim, struct val old);
 void check_claim_status(struct field_errors *e, str subresource, struct val claim, struct val old);
 
-/* ---- access: validate_access.c, validate_certificates.c, validate_flowcontrol.c, validate_autoscaling.c, defaults_access.c ---- */
+/*
+ * ---- access: validate_access.c, validate_certificates.c, validate_flowcontrol.c, validate_autoscaling.c,
+ * defaults_access.c ----
+ */
 
 struct val default_role_binding(struct arena *a, struct val binding);
 struct val default_priority_class(struct arena *a, struct val class);
@@ -124,8 +128,8 @@ void check_autoscaler_update(struct field_errors *e, struct val autoscaler, stru
 void check_autoscaler_status(struct field_errors *e, str subresource, struct val autoscaler, struct val old);
 
 /*
- * ---- extensions: validate_extensions.c (the table), validate_webhooks.c, validate_admission.c, validate_crd.c, validate_crd_schema.c,
- * validate_devices.c, validate_device_slices.c, defaults_extensions.c ----
+ * ---- extensions: validate_extensions.c (the table), validate_webhooks.c, validate_admission.c, validate_crd.c,
+ * validate_crd_schema.c, validate_devices.c, validate_device_slices.c, defaults_extensions.c ----
  */
 
 struct val default_webhooks(struct arena *a, struct val configuration);
@@ -183,13 +187,15 @@ typedef struct val prepare_fn(struct arena *a, struct val object);
 typedef struct val prepare_update_fn(struct arena *a, str subresource, struct val object, struct val old);
 
 prepare_fn prepare_namespace, prepare_node, prepare_limit_range, prepare_service_account, prepare_endpoint_slice,
-	prepare_volume, prepare_claim,
+prepare_volume, prepare_claim,
 	prepare_csr, prepare_crd, prepare_api_service;
 prepare_update_fn prepare_namespace_update, prepare_node_update, prepare_service_account_update, prepare_service_update,
 	prepare_endpoint_slice_update, prepare_volume_update, prepare_claim_update, prepare_csi_driver_update,
-		prepare_csr_update,
-	prepare_flow_update, prepare_crd_update, prepare_resource_claim_update;
-/* For kinds that count no changes, and for those whose status is written with the old labels, annotations, owners and finalizers. */
+	prepare_csr_update, prepare_flow_update, prepare_crd_update, prepare_resource_claim_update;
+/*
+ * For kinds that count no changes, and for those whose status is written with the old labels, annotations, owners and
+ * finalizers.
+ */
 prepare_fn prepare_first_generation;
 prepare_update_fn prepare_status_only;
 

@@ -60,8 +60,8 @@ static void check_ip_block(struct field_errors *e, const struct field_path *at, 
 static void check_peer(struct field_errors *e, const struct field_path *at, struct val peer,
 		       const struct policy_before *before)
 {
-	bool pods = val_has(peer, podSelector), namespaces = val_has(peer, namespaceSelector),
-		block = val_has(peer, ipBlock);
+	bool pods = val_has(peer, podSelector), namespaces = val_has(peer, namespaceSelector);
+	bool block = val_has(peer, ipBlock);
 
 	check_label_selector(e, FIELD(at, "podSelector"), val_get(peer, podSelector), before->bad_selector);
 	check_label_selector(e, FIELD(at, "namespaceSelector"), val_get(peer, namespaceSelector), before->bad_selector);
@@ -310,8 +310,8 @@ static void check_ingress_all(struct field_errors *e, struct val ingress, const 
 static void check_ingress(struct field_errors *e, struct val ingress)
 {
 	static const str key = STR_INIT("kubernetes.io/ingress.class");
-	struct val annotation = val_find(val_get(ingress, metadata, annotations), key),
-		class = val_get(ingress, spec, ingressClassName);
+	struct val annotation = val_find(val_get(ingress, metadata, annotations), key);
+	struct val class = val_get(ingress, spec, ingressClassName);
 
 	check_ingress_all(e, ingress, &(struct ingress_before){ 0 });
 	if (val_exists(annotation) && val_exists(class) && !val_equal(annotation, class))
@@ -429,8 +429,7 @@ static void check_ip_address_update(struct field_errors *e, struct val address, 
 	check_ip_address(e, address);
 	check_meta_update(e, address, old);
 	check_immutable(e, FIELD(FIELD(NULL, "spec"), "parentRef"), TYPE(networking_v1, ParentReference),
-			val_get(address, spec, parentRef),
-			val_get(old, spec, parentRef));
+			val_get(address, spec, parentRef), val_get(old, spec, parentRef));
 }
 
 static void check_blocks(struct field_errors *e, const struct field_path *at, struct val spec)
@@ -457,7 +456,8 @@ static void check_blocks(struct field_errors *e, const struct field_path *at, st
 	}
 	if (val_len(blocks) == 2 && cidr_parse(val_as_str(val_at(blocks, 0)), &first, NULL) &&
 	    cidr_parse(val_as_str(val_at(blocks, 1)), &second, NULL) && ip_is_v4(&first.ip) == ip_is_v4(&second.ip))
-		field_invalid(e, at, blocks, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64");
+		field_invalid(e, at, blocks,
+			      "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64");
 }
 
 static void check_service_cidr(struct field_errors *e, struct val range)
@@ -492,7 +492,7 @@ static void check_service_cidr_status(struct field_errors *e, str subresource, s
 const struct kind_rules rules_networking[] = {
 	{ TYPE(core_v1, Service), name_rule_label, KIND_OWN_META, .defaults = default_service, .check = check_service,
 	  .check_update = check_service_update, .check_subresource = check_service_status,
-		  .prepare_update = prepare_service_update },
+	  .prepare_update = prepare_service_update },
 	{ TYPE(discovery_v1, EndpointSlice), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_endpoint_slice,
 	  .check = check_endpoint_slice, .check_update = check_endpoint_slice_update, .prepare = prepare_endpoint_slice,
@@ -500,8 +500,7 @@ const struct kind_rules rules_networking[] = {
 	{ TYPE(networking_v1, Ingress), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION, .check = check_ingress,
 	  .check_update = check_ingress_update, .check_subresource = check_ingress_status },
 	{ TYPE(networking_v1, IngressClass), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
-	  .defaults = default_ingress_class,
-	  .check = check_ingress_class, .check_update = check_ingress_class_update },
+	  .defaults = default_ingress_class, .check = check_ingress_class, .check_update = check_ingress_class_update },
 	{ TYPE(networking_v1, NetworkPolicy), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_network_policy,
 	  .check = check_network_policy, .check_update = check_network_policy_update },
@@ -509,6 +508,6 @@ const struct kind_rules rules_networking[] = {
 	  .check_update = check_ip_address_update },
 	{ TYPE(networking_v1, ServiceCIDR), name_rule_subdomain, KIND_OWN_META, .check = check_service_cidr,
 	  .check_update = check_service_cidr_update, .check_subresource = check_service_cidr_status,
-		  .prepare_update = prepare_status_only },
+	  .prepare_update = prepare_status_only },
 	{ 0 },
 };

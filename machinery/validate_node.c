@@ -103,10 +103,10 @@ static void check_feature_name(struct field_errors *e, const struct field_path *
 	struct val shown = VAL_STR(name);
 	if (name.n > NAME_SUBDOMAIN_MAX)
 		field_invalid(e, at, shown, "invalid feature name \"" STR_FMT "\": must be no more than %d characters",
-			      STR_ARG(name),
-			      NAME_SUBDOMAIN_MAX);
+			      STR_ARG(name), NAME_SUBDOMAIN_MAX);
 	else if (!is_feature_name(name))
-		field_invalid(e, at, shown, "invalid feature name \"" STR_FMT "\": must start with an UpperCamelCase segment, with subsequent"
+		field_invalid(e, at, shown,
+			      "invalid feature name \"" STR_FMT "\": must start with an UpperCamelCase segment, with subsequent"
 			      " segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric"
 			      " characters and slashes", STR_ARG(name));
 }
@@ -194,7 +194,8 @@ static void check_pod_cidrs(struct field_errors *e, struct val blocks)
 			v4 |= ip_is_v4(&c.ip);
 			v6 |= !ip_is_v4(&c.ip);
 		} else if (val_len(blocks) > 1) {
-			field_internal(e, at, "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR address: " STR_FMT,
+			field_internal(e, at,
+				       "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR address: " STR_FMT,
 				       STR_ARG(text));
 			v4 = v6 = false;
 			break;

@@ -43,8 +43,7 @@ static bool is_above(struct val a, struct val b)
 
 /* text names both values: "min value %s is greater than max value %s". */
 static void limit_order(struct field_errors *e, const struct field_path *at, const struct limit *l, struct val low,
-			struct val high,
-			struct val shown, const char *low_name, const char *high_name)
+			struct val high, struct val shown, const char *low_name, const char *high_name)
 {
 	if (is_above(low, high))
 		field_invalid(e, FIELD_KEY(at, l->resource), shown,
@@ -106,8 +105,8 @@ static void check_limit_item(struct field_errors *e, const struct field_path *at
 	str type = val_str(item, type);
 	bool is_pod = str_eq(type, STR("Pod"));
 	struct val min = val_get(item, min), max = val_get(item, max), ratio = val_get(item, maxLimitRequestRatio);
-	struct val limit = is_pod ? VAL_EMPTY : val_get(item, default),
-		request = is_pod ? VAL_EMPTY : val_get(item, defaultRequest);
+	struct val limit = is_pod ? VAL_EMPTY : val_get(item, default);
+	struct val request = is_pod ? VAL_EMPTY : val_get(item, defaultRequest);
 	const struct val lists[] = { max, min, limit, request, ratio };
 
 	check_limit_names(e, FIELD(at, "max"), type, max);
@@ -119,7 +118,8 @@ static void check_limit_item(struct field_errors *e, const struct field_path *at
 	check_limit_names(e, FIELD(at, "default"), type, limit);
 	check_limit_names(e, FIELD(at, "defaultRequest"), type, request);
 	if (str_eq(type, STR("PersistentVolumeClaim")) && !val_has(min, storage) && !val_has(max, storage))
-		field_required(e, FIELD(at, "limits"), "either minimum or maximum storage value is required, but neither was provided");
+		field_required(e, FIELD(at, "limits"),
+			       "either minimum or maximum storage value is required, but neither was provided");
 	check_limit_names(e, FIELD(at, "maxLimitRequestRatio"), type, ratio);
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		VAL_EACH_MEMBER(m, lists[i]) {
@@ -192,7 +192,7 @@ static bool scope_fits(str scope, str resource)
 {
 	static const str compute[] = { STR_INIT("pods"), STR_INIT("cpu"), STR_INIT("memory"), STR_INIT("limits.cpu"),
 				       STR_INIT("limits.memory"), STR_INIT("requests.cpu"), STR_INIT("requests.memory"),
-					       { NULL, 0 } };
+				       { NULL, 0 } };
 	static const str claims[] = { STR_INIT("persistentvolumeclaims"), STR_INIT("requests.storage"), { NULL, 0 } };
 
 	if (str_eq(scope, STR("BestEffort")))
@@ -270,8 +270,8 @@ static void check_scope_selector(struct field_errors *e, const struct field_path
 				 const struct misfits *misfits)
 {
 	CLEANUP(map_done) struct map seen = MAP_INIT;
-	struct val selector = val_get(spec, scopeSelector), shown = internal_form(e->arena,
-										  TYPE(core_v1, ScopeSelector), selector);
+	struct val selector = val_get(spec, scopeSelector);
+	struct val shown = internal_form(e->arena, TYPE(core_v1, ScopeSelector), selector);
 
 	VAL_EACH(requirement, val_get(selector, matchExpressions)) {
 		str scope = val_str(*requirement, scopeName);

@@ -1,6 +1,6 @@
 /*
- * Services. What the API server fills in on the way (cluster IPs, node ports, the port of health checks) is there before these rules are
- * asked, so they do not require it.
+ * Services. What the API server fills in on the way (cluster IPs, node ports, the port of health checks) is there before
+ * these rules are asked, so they do not require it.
  */
 #include "codec/atoms.h"
 #include "machinery/ip.h"
@@ -333,8 +333,7 @@ static void check_type(struct field_errors *e, const struct field_path *at, stru
 		field_missing(e, FIELD(at, "ports"));
 	if (is_headless(service) && (is_type(service, "LoadBalancer") || is_type(service, "NodePort")))
 		field_invalid(e, FIELD_INDEX(FIELD(at, "clusterIPs"), 0), VAL_LIT("None"),
-			      "may not be set to 'None' for " STR_FMT " services",
-			      STR_ARG(type));
+			      "may not be set to 'None' for " STR_FMT " services", STR_ARG(type));
 	if (is_type(service, "ExternalName"))
 		check_external_name(e, at, spec);
 }
@@ -355,8 +354,7 @@ static void check_external_ips(struct field_errors *e, const struct field_path *
 static void check_service_spec(struct field_errors *e, struct val service, struct val old)
 {
 	static const str types[] = { STR_INIT("ClusterIP"), STR_INIT("ExternalName"), STR_INIT("LoadBalancer"),
-				     STR_INIT("NodePort"),
-				     { NULL, 0 } };
+				     STR_INIT("NodePort"), { NULL, 0 } };
 	const struct field_path *at = FIELD(NULL, "spec"), *at_ports = FIELD(at, "ports");
 	struct val spec = val_get(service, spec), ports = val_get(spec, ports);
 	size_t i = 0;

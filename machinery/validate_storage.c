@@ -257,7 +257,7 @@ static void check_csi_node_update(struct field_errors *e, struct val node, struc
 		if (now)
 			check_immutable(e, FIELD(FIELD(NULL, "spec"), "drivers"), TYPE(storage_v1, CSINodeDriver),
 					val_without(e->arena, *now, allocatable),
-						val_without(e->arena, *before, allocatable));
+					val_without(e->arena, *before, allocatable));
 	}
 }
 
@@ -291,8 +291,8 @@ static void check_driver_spec(struct field_errors *e, struct val spec)
 					{ NULL, 0 } };
 	static const str modes[] = { STR_INIT("Persistent"), STR_INIT("Ephemeral"), { NULL, 0 } };
 	const struct field_path *at = FIELD(NULL, "spec");
-	struct val period = val_get(spec, nodeAllocatableUpdatePeriodSeconds),
-		secrets = val_get(spec, serviceAccountTokenInSecrets);
+	struct val period = val_get(spec, nodeAllocatableUpdatePeriodSeconds);
+	struct val secrets = val_get(spec, serviceAccountTokenInSecrets);
 
 	if (!val_has(spec, attachRequired))
 		field_missing(e, FIELD(at, "attachedRequired"));
@@ -309,8 +309,7 @@ static void check_driver_spec(struct field_errors *e, struct val spec)
 		field_missing(e, FIELD(at, "seLinuxMount"));
 	if (val_exists(period) && val_as_int(period) < UPDATE_PERIOD_MIN)
 		field_invalid(e, FIELD(at, "nodeAllocatableUpdatePeriodSeconds"), period,
-			      "must be greater than or equal to %d seconds",
-			      UPDATE_PERIOD_MIN);
+			      "must be greater than or equal to %d seconds", UPDATE_PERIOD_MIN);
 	if (val_exists(secrets) && val_len(val_get(spec, tokenRequests)) == 0)
 		field_invalid(e, FIELD(at, "serviceAccountTokenInSecrets"), secrets,
 			      "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
@@ -368,7 +367,7 @@ const struct kind_rules rules_storage[] = {
 	{ TYPE(core_v1, PersistentVolume), name_rule_subdomain, KIND_OWN_META, .defaults = default_persistent_volume,
 	  .check = check_persistent_volume, .check_update = check_persistent_volume_update,
 	  .check_subresource = check_persistent_volume_status, .prepare = prepare_volume,
-		  .prepare_update = prepare_volume_update },
+	  .prepare_update = prepare_volume_update },
 	{ TYPE(core_v1, PersistentVolumeClaim), name_rule_subdomain, KIND_OWN_META, .defaults = default_claim,
 	  .check = check_claim,
 	  .check_update = check_claim_update, .check_subresource = check_claim_status, .prepare = prepare_claim,

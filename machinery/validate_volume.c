@@ -1,6 +1,6 @@
 /*
- * PersistentVolumes and PersistentVolumeClaims. The checks of volume sources that pods have too are in validate_volume_sources.c, those of a
- * claim's spec in validate_claim.c.
+ * PersistentVolumes and PersistentVolumeClaims. The checks of volume sources that pods have too are in
+ * validate_volume_sources.c, those of a claim's spec in validate_claim.c.
  */
 #include "codec/atoms.h"
 #include "codec/quantity.h"
@@ -56,8 +56,7 @@ static void check_storageos(struct field_errors *e, const struct field_path *at,
 static void check_csi(struct field_errors *e, const struct field_path *at, struct val source)
 {
 	static const uint16_t secrets[] = { A_controllerPublishSecretRef, A_controllerExpandSecretRef,
-					    A_nodePublishSecretRef,
-					    A_nodeExpandSecretRef };
+					    A_nodePublishSecretRef, A_nodeExpandSecretRef };
 
 	check_csi_driver_name(e, FIELD(at, "driver"), val_str(source, driver));
 	check_given(e, FIELD(at, "volumeHandle"), val_str(source, volumeHandle));
@@ -254,10 +253,10 @@ void check_inline_volume(struct field_errors *e, const struct field_path *at, st
 static void check_mount_options(struct field_errors *e, struct val volume)
 {
 	static const str key = STR_INIT("volume.beta.kubernetes.io/mount-options");
-	static const uint16_t with_options[] = { A_gcePersistentDisk, A_awsElasticBlockStore, A_glusterfs, A_nfs, A_rbd,
-						 A_quobyte, A_iscsi,
-						 A_cinder, A_cephfs, A_azureFile, A_vsphereVolume, A_azureDisk,
-							 A_photonPersistentDisk };
+	static const uint16_t with_options[] = {
+		A_gcePersistentDisk, A_awsElasticBlockStore, A_glusterfs, A_nfs, A_rbd, A_quobyte, A_iscsi, A_cinder, A_cephfs,
+		A_azureFile, A_vsphereVolume, A_azureDisk, A_photonPersistentDisk,
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(with_options); i++)
 		if (val_exists(val_member(val_get(volume, spec), with_options[i])))
@@ -282,11 +281,11 @@ void check_persistent_volume(struct field_errors *e, struct val volume)
 /* Of the spec's members only those that are the source. */
 static struct val source_form(struct arena *a, struct val spec)
 {
-	static const str others[] = { STR_INIT("Capacity"), STR_INIT("AccessModes"), STR_INIT("ClaimRef"),
-				      STR_INIT("PersistentVolumeReclaimPolicy"), STR_INIT("StorageClassName"),
-					      STR_INIT("MountOptions"),
-				      STR_INIT("VolumeMode"), STR_INIT("NodeAffinity"),
-					      STR_INIT("VolumeAttributesClassName") };
+	static const str others[] = {
+		STR_INIT("Capacity"), STR_INIT("AccessModes"), STR_INIT("ClaimRef"), STR_INIT("PersistentVolumeReclaimPolicy"),
+		STR_INIT("StorageClassName"), STR_INIT("MountOptions"), STR_INIT("VolumeMode"), STR_INIT("NodeAffinity"),
+		STR_INIT("VolumeAttributesClassName"),
+	};
 	struct val form = internal_form(a, TYPE(core_v1, PersistentVolumeSpec), spec);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		form = val_put(a, form, atom_make(a, others[i]), VAL_EMPTY);
@@ -403,8 +402,8 @@ void check_claim(struct field_errors *e, struct val claim)
 }
 
 /*
- * The class of a claim may be given once: where there was none, or where it was given by the annotation of old. Returns the class that
- * the spec is to be compared with.
+ * The class of a claim may be given once: where there was none, or where it was given by the annotation of old. Returns
+ * the class that the spec is to be compared with.
  */
 static struct val comparable_class(struct field_errors *e, struct val claim, struct val old)
 {
@@ -464,9 +463,11 @@ void check_claim_update(struct field_errors *e, struct val claim, struct val old
 	    !val_has(old, status, currentVolumeAttributesClassName))
 		return;
 	if (!val_exists(class))
-		field_forbidden(e, at_class, "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil");
+		field_forbidden(e, at_class,
+				"update to nil is forbidden when status.currentVolumeAttributesClassName is not nil");
 	else if (val_as_str(class).n == 0)
-		field_forbidden(e, at_class, "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil");
+		field_forbidden(e, at_class,
+				"update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil");
 }
 
 /* Kubernetes' own resources other than storage have nothing to do with claims. */
@@ -485,8 +486,7 @@ void check_claim_status(struct field_errors *e, str subresource, struct val clai
 {
 	static const str states[] = { STR_INIT("ControllerResizeInProgress"), STR_INIT("ControllerResizeInfeasible"),
 				      STR_INIT("NodeResizeInProgress"), STR_INIT("NodeResizeInfeasible"),
-					      STR_INIT("NodeResizePending"),
-				      { NULL, 0 } };
+				      STR_INIT("NodeResizePending"), { NULL, 0 } };
 	const struct field_path *at = FIELD(NULL, "status"), *at_resources = FIELD(at, "allocatedResources");
 
 	(void)subresource;

@@ -1,6 +1,6 @@
 /*
- * Webhook configurations, and the rules and conditions that admission policies share with them (see validate_admission.c). The language of
- * the expressions is not looked at here.
+ * Webhook configurations, and the rules and conditions that admission policies share with them (see
+ * validate_admission.c). The language of the expressions is not looked at here.
  */
 #include "codec/atoms.h"
 #include "machinery/validate_groups.h"
@@ -192,8 +192,7 @@ static void check_resources(struct field_errors *e, const struct field_path *at,
 				      STR_ARG(resource), STR_ARG(text));
 		if (set_has(&all_resources, subresource))
 			field_invalid(e, at_item, *item, "if '*/" STR_FMT "' is present, must not specify " STR_FMT,
-				      STR_ARG(subresource),
-				      STR_ARG(text));
+				      STR_ARG(subresource), STR_ARG(text));
 		if (str_eq(subresource, STR("*")))
 			set_add(&all_subresources, resource);
 		if (str_eq(resource, STR("*")))
@@ -217,8 +216,7 @@ static void check_star_list(struct field_errors *e, const struct field_path *at,
 void check_admission_rule(struct field_errors *e, const struct field_path *at, struct val rule)
 {
 	static const str operations[] = { STR_INIT("*"), STR_INIT("CONNECT"), STR_INIT("CREATE"), STR_INIT("DELETE"),
-					  STR_INIT("UPDATE"),
-					  { NULL, 0 } };
+					  STR_INIT("UPDATE"), { NULL, 0 } };
 	static const str scopes[] = { STR_INIT("*"), STR_INIT("Cluster"), STR_INIT("Namespaced"), { NULL, 0 } };
 	struct val versions = val_get(rule, apiVersions);
 	size_t i = 0;
@@ -378,7 +376,7 @@ static struct webhooks_before webhooks_before(struct arena *a, struct val now, s
 		check_label_selector(&of_old, NULL, val_get(*hook, objectSelector), false);
 		b.same_conditions &= val_semantic_equal(TYPE(admissionregistration_v1, MatchCondition),
 							val_get(val_at(now, i++), matchConditions),
-								val_get(*hook, matchConditions));
+							val_get(*hook, matchConditions));
 	}
 	b.bad_selector = of_old.n > 0;
 	return b;
