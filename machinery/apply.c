@@ -174,7 +174,7 @@ int apply_take_changes(struct apply *op, const struct versioned *from, const str
 	struct managed *m = &op->managed;
 	struct versions versions = { .v = ARENA_ARRAY(op->arena, struct comparison_at, m->n + 1) };
 	struct field_set *rest = ARENA_ARRAY(op->arena, struct field_set, m->n);
-	const struct comparison_at *c;
+	const struct comparison_at *c = NULL;
 	int r = compare_at(op, &versions, from, to, op->req->api_version, &c);
 
 	if (r < 0)

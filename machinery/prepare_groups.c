@@ -195,8 +195,8 @@ static struct val drop_by_type(struct arena *a, struct val service, struct val o
 			spec = val_without(a, val_without(a, spec, clusterIPs), clusterIP);
 		spec = drop_unchanged(a, drop_unchanged(a, spec, before, A_ipFamilies), before, A_ipFamilyPolicy);
 	}
-	if (has_node_ports(old) && !has_node_ports(service) && has_same_node_ports(a, val_get(spec, ports),
-										   val_get(before, ports)))
+	if (has_node_ports(old) && !has_node_ports(service) &&
+	    has_same_node_ports(a, val_get(spec, ports), val_get(before, ports)))
 		spec = default_within(a, spec, A_ports, without_node_port);
 	if (has_health_check(old) && !has_health_check(service))
 		spec = drop_unchanged(a, spec, before, A_healthCheckNodePort);
@@ -400,17 +400,16 @@ struct val prepare_api_service(struct arena *a, struct val service)
 	if (val_has(service, spec, service))
 		return service;
 	struct val available = OBJECT(a, F(type, VAL_LIT("Available")), F(status, VAL_LIT("True")),
-				      F(lastTransitionTime, now(a)),
-				      F(reason, VAL_LIT("Local")), F(message,
-								     VAL_LIT("Local APIServices are always available")));
+				      F(lastTransitionTime, now(a)), F(reason, VAL_LIT("Local")),
+				      F(message, VAL_LIT("Local APIServices are always available")));
 	return val_put(a, service, A_status, OBJECT(a, F(conditions, LIST(a, available))));
 }
 
 static str device_key(struct arena *a, struct val device)
 {
 	return arena_printf(a, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(val_str(device, driver)),
-			    STR_ARG(val_str(device, pool)),
-			    STR_ARG(val_str(device, device)), STR_ARG(val_str(device, shareID)));
+			    STR_ARG(val_str(device, pool)), STR_ARG(val_str(device, device)),
+			    STR_ARG(val_str(device, shareID)));
 }
 
 static void set_add_devices(struct arena *a, struct map *set, struct val claim)

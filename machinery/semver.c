@@ -48,9 +48,8 @@ bool semver_parse(str text, struct semver *ret)
 	has_pre = str_cut(numbers, '-', &numbers, &ret->pre);
 	if ((has_build && !are_words(ret->build, false)) || (has_pre && !are_words(ret->pre, true)))
 		return false;
-	return str_cut(numbers, '.', &major, &minor) && str_cut(minor, '.', &minor, &patch) && parse_number(major,
-													    &ret->major) &&
-	       parse_number(minor, &ret->minor) && parse_number(patch, &ret->patch);
+	return str_cut(numbers, '.', &major, &minor) && str_cut(minor, '.', &minor, &patch) &&
+	       parse_number(major, &ret->major) && parse_number(minor, &ret->minor) && parse_number(patch, &ret->patch);
 }
 
 /* Numbers are less than words and compare by value; without leading zeros the longer one is larger. */

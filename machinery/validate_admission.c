@@ -138,9 +138,8 @@ static bool is_identifier(str name)
 		STR_INIT("true"), STR_INIT("false"), STR_INIT("null"), STR_INIT("in"), STR_INIT("as"),
 		STR_INIT("break"), STR_INIT("const"),
 		STR_INIT("continue"), STR_INIT("else"), STR_INIT("for"), STR_INIT("function"), STR_INIT("if"),
-		STR_INIT("import"),
-		STR_INIT("let"), STR_INIT("loop"), STR_INIT("package"), STR_INIT("namespace"), STR_INIT("return"),
-		STR_INIT("var"), STR_INIT("void"), STR_INIT("while"), { NULL, 0 },
+		STR_INIT("import"), STR_INIT("let"), STR_INIT("loop"), STR_INIT("package"), STR_INIT("namespace"),
+		STR_INIT("return"), STR_INIT("var"), STR_INIT("void"), STR_INIT("while"), { NULL, 0 },
 	};
 	for (size_t i = 0; i < name.n; i++) {
 		char c = name.p[i];
@@ -220,8 +219,8 @@ static void check_audit_annotations(struct field_errors *e, const struct field_p
 		const struct field_path *item = FIELD_INDEX(at, i++);
 		str key = val_str(*annotation, key), expression = str_trim(val_str(*annotation, valueExpression));
 		if (policy.n)
-			check_label_key(e, FIELD(item, "key"), arena_printf(e->arena, STR_FMT "/" STR_FMT,
-									    STR_ARG(policy), STR_ARG(key)));
+			check_label_key(e, FIELD(item, "key"),
+					arena_printf(e->arena, STR_FMT "/" STR_FMT, STR_ARG(policy), STR_ARG(key)));
 		else
 			field_invalid(e, FIELD(item, "key"), VAL_STR(key), "requires metadata.name be non-empty");
 		if (expression.n == 0)
@@ -336,9 +335,9 @@ static void check_mutation(struct field_errors *e, const struct field_path *at, 
 		field_required(e, at_wanted, "must be specified when patchType is " STR_FMT, STR_ARG(type));
 	else
 		check_given(e, FIELD(at_wanted, "expression"), str_trim(val_str(val_member(mutation, wanted), expression)));
+	str shown = arena_printf(e->arena, "{" STR_FMT "}", STR_ARG(atom_str(other)));
 	if (val_exists(val_member(mutation, other)))
-		field_invalid(e, FIELD_STR(at, atom_str(other)), VAL_STR(arena_printf(e->arena, "{" STR_FMT "}",
-										      STR_ARG(atom_str(other)))),
+		field_invalid(e, FIELD_STR(at, atom_str(other)), VAL_STR(shown),
 			      "must not be specified when patchType is " STR_FMT, STR_ARG(type));
 }
 

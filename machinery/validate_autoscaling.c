@@ -283,10 +283,10 @@ void check_autoscaler_update(struct field_errors *e, struct val autoscaler, stru
 	};
 
 	VAL_EACH(metric, val_get(old, spec, metrics))
-		if (str_eq(val_str(*metric, type), STR("Object")) && val_has(*metric, object))
-			before.bad_object_version |=
-				api_version_error(e->arena, val_str(*metric, object, describedObject, apiVersion),
-						  true).n > 0;
+		if (str_eq(val_str(*metric, type), STR("Object")) && val_has(*metric, object)) {
+			str version = val_str(*metric, object, describedObject, apiVersion);
+			before.bad_object_version |= api_version_error(e->arena, version, true).n > 0;
+		}
 	check_meta_update(e, autoscaler, old);
 	check_spec(e, val_get(autoscaler, spec), &before);
 }

@@ -158,11 +158,11 @@ str ca_bundle_error(struct arena *a, struct val bundle)
 
 static const str usages[] = {
 	STR_INIT("any"), STR_INIT("cert sign"), STR_INIT("client auth"), STR_INIT("code signing"),
-	STR_INIT("content commitment"),
-	STR_INIT("crl sign"), STR_INIT("data encipherment"), STR_INIT("decipher only"), STR_INIT("digital signature"),
-	STR_INIT("email protection"), STR_INIT("encipher only"), STR_INIT("ipsec end system"), STR_INIT("ipsec tunnel"),
-	STR_INIT("ipsec user"), STR_INIT("key agreement"), STR_INIT("key encipherment"), STR_INIT("microsoft sgc"),
-	STR_INIT("netscape sgc"), STR_INIT("ocsp signing"), STR_INIT("s/mime"), STR_INIT("server auth"), STR_INIT("signing"),
+	STR_INIT("content commitment"), STR_INIT("crl sign"), STR_INIT("data encipherment"),
+	STR_INIT("decipher only"), STR_INIT("digital signature"), STR_INIT("email protection"),
+	STR_INIT("encipher only"), STR_INIT("ipsec end system"), STR_INIT("ipsec tunnel"), STR_INIT("ipsec user"),
+	STR_INIT("key agreement"), STR_INIT("key encipherment"), STR_INIT("microsoft sgc"), STR_INIT("netscape sgc"),
+	STR_INIT("ocsp signing"), STR_INIT("s/mime"), STR_INIT("server auth"), STR_INIT("signing"),
 	STR_INIT("timestamping"), { NULL, 0 },
 };
 

@@ -257,10 +257,10 @@ static struct event event_of_core(struct val v)
 {
 	return (struct event){
 		v, val_get(v, metadata), val_get(v, involvedObject), val_get(v, series), val_get(v, related),
-		val_get(v, source),
-		val_get(v, firstTimestamp), val_get(v, lastTimestamp), val_get(v, eventTime), val_get(v, count),
-		val_str(v, metadata, namespace), val_str(v, reason), val_str(v, message), val_str(v, type),
-		val_str(v, action), val_str(v, reportingComponent), val_str(v, reportingInstance), "reportingComponent",
+		val_get(v, source), val_get(v, firstTimestamp), val_get(v, lastTimestamp), val_get(v, eventTime),
+		val_get(v, count), val_str(v, metadata, namespace), val_str(v, reason), val_str(v, message),
+		val_str(v, type), val_str(v, action), val_str(v, reportingComponent), val_str(v, reportingInstance),
+		"reportingComponent",
 	};
 }
 
@@ -268,11 +268,11 @@ static struct event event_of_events(struct val v)
 {
 	return (struct event){
 		v, val_get(v, metadata), val_get(v, regarding), val_get(v, series), val_get(v, related),
-		val_get(v, deprecatedSource),
-		val_get(v, deprecatedFirstTimestamp), val_get(v, deprecatedLastTimestamp), val_get(v, eventTime),
-		val_get(v, deprecatedCount), val_str(v, metadata, namespace), val_str(v, reason), val_str(v, note),
-		val_str(v, type),
-		val_str(v, action), val_str(v, reportingController), val_str(v, reportingInstance), "reportingController",
+		val_get(v, deprecatedSource), val_get(v, deprecatedFirstTimestamp),
+		val_get(v, deprecatedLastTimestamp), val_get(v, eventTime), val_get(v, deprecatedCount),
+		val_str(v, metadata, namespace), val_str(v, reason), val_str(v, note), val_str(v, type),
+		val_str(v, action), val_str(v, reportingController), val_str(v, reportingInstance),
+		"reportingController",
 	};
 }
 
@@ -393,9 +393,8 @@ const struct kind_rules rules_core[] = {
 	  .check = check_resource_quota, .check_update = check_resource_quota_update,
 	  .check_subresource = check_resource_quota_status },
 	{ TYPE(core_v1, Node), name_rule_subdomain, KIND_OWN_META | KIND_STATUS_ON_CREATE, .defaults = default_node,
-	  .check = check_node,
-	  .check_update = check_node_update, .check_subresource = check_node_status, .prepare = prepare_node,
-	  .prepare_update = prepare_node_update },
+	  .check = check_node, .check_update = check_node_update, .check_subresource = check_node_status,
+	  .prepare = prepare_node, .prepare_update = prepare_node_update },
 	{ TYPE(core_v1, Endpoints), name_rule_subdomain, KIND_OWN_META, .defaults = default_endpoints,
 	  .check = check_endpoints, .check_update = check_endpoints_update },
 	{ TYPE(core_v1, Event), name_rule_subdomain, KIND_OWN_META, .check = check_core_event },

@@ -161,8 +161,8 @@ static void check_columns(struct field_errors *e, const struct field_path *at, s
 	static const str types[] = { STR_INIT("boolean"), STR_INIT("date"), STR_INIT("integer"), STR_INIT("number"),
 				     STR_INIT("string"), { NULL, 0 } };
 	static const str formats[] = { STR_INIT("byte"), STR_INIT("date"), STR_INIT("date-time"), STR_INIT("double"),
-				       STR_INIT("float"),
-				       STR_INIT("int32"), STR_INIT("int64"), STR_INIT("password"), { NULL, 0 } };
+				       STR_INIT("float"), STR_INIT("int32"), STR_INIT("int64"), STR_INIT("password"),
+				       { NULL, 0 } };
 	size_t i = 0;
 
 	VAL_EACH(column, columns) {
@@ -335,8 +335,8 @@ static void check_conversion(struct field_errors *e, const struct field_path *at
 			field_required(e, at_client, "required when strategy is set to Webhook");
 		else
 			check_webhook_client(e, at_client, client);
-		if (before->established && !ca_bundle_error(e->arena, val_get(before->spec, conversion, webhook,
-									      clientConfig, caBundle)).n) {
+		struct val old_bundle = val_get(before->spec, conversion, webhook, clientConfig, caBundle);
+		if (before->established && !ca_bundle_error(e->arena, old_bundle).n) {
 			str wrong = ca_bundle_error(e->arena, val_get(client, caBundle));
 			if (wrong.n)
 				field_invalid(e, FIELD(at_client, "caBundle"), val_get(client, caBundle), STR_FMT,
@@ -463,8 +463,8 @@ static enum approval approval_of(struct val crd)
 		return APPROVAL_MISSING;
 	if (str_starts(text, STR("unapproved")))
 		return APPROVAL_BYPASSED;
-	bool is_url = str_cut(text, ':', &scheme, &rest) && scheme.n && str_starts(rest,
-										   STR("//")) && rest.n > 2 && rest.p[2] != '/';
+	bool is_url = str_cut(text, ':', &scheme, &rest) && scheme.n && str_starts(rest, STR("//")) && rest.n > 2 &&
+		      rest.p[2] != '/';
 	return is_url ? APPROVAL_GIVEN : APPROVAL_INVALID;
 }
 

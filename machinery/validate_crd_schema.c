@@ -92,8 +92,8 @@ bool schema_has_divisible_set(struct val schema)
 	if (!str_eq(val_str(schema, x_kubernetes_list_type), STR("set")))
 		return false;
 	if (is_kind(items, "array"))
-		return val_has(items, x_kubernetes_list_type) && !str_eq(val_str(items, x_kubernetes_list_type),
-									 STR("atomic"));
+		return val_has(items, x_kubernetes_list_type) &&
+		       !str_eq(val_str(items, x_kubernetes_list_type), STR("atomic"));
 	return is_kind(items, "object") && !str_eq(val_str(items, x_kubernetes_map_type), STR("atomic"));
 }
 
@@ -235,8 +235,8 @@ static void check_metadata(struct field_errors *e, const struct field_path *at, 
 			   enum level level)
 {
 	struct val properties = val_get(schema, properties);
-	bool others = val_len(properties) != (uint32_t)val_has(properties, name) + (uint32_t)val_has(properties,
-												     generateName);
+	uint32_t names = (uint32_t)val_has(properties, name) + (uint32_t)val_has(properties, generateName);
+	bool others = val_len(properties) != names;
 
 	if (of_resource && !is_kind(schema, "object"))
 		field_invalid(e, FIELD(at, "type"), shown_str(val_get(schema, type)), "must be object");

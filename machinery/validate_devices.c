@@ -426,8 +426,8 @@ static void check_allocation(struct field_errors *e, const struct field_path *at
 static str device_id(struct arena *a, struct val device)
 {
 	return arena_printf(a, STR_FMT "/" STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(val_str(device, driver)),
-			    STR_ARG(val_str(device, pool)),
-			    STR_ARG(val_str(device, device)), STR_ARG(val_str(device, shareID)));
+			    STR_ARG(val_str(device, pool)), STR_ARG(val_str(device, device)),
+			    STR_ARG(val_str(device, shareID)));
 }
 
 /* Kubernetes' type for the identity of a device has no content that its JSON could show. */

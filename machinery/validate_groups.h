@@ -98,10 +98,7 @@ void check_claim(struct field_errors *e, struct val claim);
 void check_claim_update(struct field_errors *e, struct val claim, struct val old);
 void check_claim_status(struct field_errors *e, str subresource, struct val claim, struct val old);
 
-/*
- * ---- access: validate_access.c, validate_certificates.c, validate_flowcontrol.c, validate_autoscaling.c,
- * defaults_access.c ----
- */
+/* ---- access: validate_{access,certificates,flowcontrol,autoscaling}.c, defaults_access.c ---- */
 
 struct val default_role_binding(struct arena *a, struct val binding);
 struct val default_priority_class(struct arena *a, struct val class);
@@ -187,15 +184,11 @@ typedef struct val prepare_fn(struct arena *a, struct val object);
 typedef struct val prepare_update_fn(struct arena *a, str subresource, struct val object, struct val old);
 
 prepare_fn prepare_namespace, prepare_node, prepare_limit_range, prepare_service_account, prepare_endpoint_slice,
-prepare_volume, prepare_claim,
-	prepare_csr, prepare_crd, prepare_api_service;
+	prepare_volume, prepare_claim, prepare_csr, prepare_crd, prepare_api_service;
 prepare_update_fn prepare_namespace_update, prepare_node_update, prepare_service_account_update, prepare_service_update,
 	prepare_endpoint_slice_update, prepare_volume_update, prepare_claim_update, prepare_csi_driver_update,
 	prepare_csr_update, prepare_flow_update, prepare_crd_update, prepare_resource_claim_update;
-/*
- * For kinds that count no changes, and for those whose status is written with the old labels, annotations, owners and
- * finalizers.
- */
+/* For kinds that count no changes, and for those whose status is written with the old metadata. */
 prepare_fn prepare_first_generation;
 prepare_update_fn prepare_status_only;
 

@@ -126,8 +126,8 @@ static void check_limit_item(struct field_errors *e, const struct field_path *at
 			str name = atom_str(m->key);
 			if (set_add(&seen, name))
 				check_limit(e, at, &(struct limit){ name, val_find(min, name), val_find(max, name),
-								    val_find(limit, name),
-								    val_find(request, name), val_find(ratio, name) });
+								    val_find(limit, name), val_find(request, name),
+								    val_find(ratio, name) });
 		}
 }
 
