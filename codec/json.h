@@ -24,16 +24,9 @@ struct strict_errors {
 /* 0 if there are none, else -ERR_BAD_REQUEST "strict decoding error: unknown field ..., duplicate field ...". */
 int strict_errors_fail(const struct strict_errors *s, struct err *err);
 
-/* Where in the text an error is: bytes from 0, lines and columns (in bytes) from 1. Filled only on failure. */
-struct json_position {
-	size_t offset;
-	unsigned line, column;
-};
-
 struct json_decode_options {
 	const struct type *type;       /* NULL: free */
 	struct strict_errors *strict;  /* NULL: do not collect */
-	struct json_position *ret_at;  /* where an error was found; NULL: not asked */
 	bool sort_keys;                /* free trees: members sorted by key, last duplicate wins, as Go's maps */
 };
 
