@@ -14,11 +14,12 @@ struct command {
 	const char *name;
 	const char *summary;  /* one line for the list of commands */
 	const char *manual;   /* what --help prints */
+	void (*help)(void);   /* prints more behind the manual; may be NULL */
 	/* argv[0] is the command's name. Returns the exit code; errors are printed by the command. */
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct command cmd_convert, cmd_version;
+extern const struct command cmd_certs, cmd_convert, cmd_kube_apiserver, cmd_store, cmd_version;
 
 /* "c8s convert: message" on standard error; returns 1, the exit code for failure. */
 int cmd_fail(const struct command *c, const struct err *err);
@@ -29,10 +30,16 @@ int cmd_usage(const struct command *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
  * Options of one command, read from left to right: "-o yaml", "-oyaml", "--output yaml" and "--output=yaml" are the same.
  * Usage: struct options o = { c, argc, argv }; while ((r = options_next(&o, table)) >= 0) switch (r) ...
  */
+enum option_takes {
+	OPTION_ALONE,           /* no value */
+	OPTION_VALUE,
+	OPTION_BOOL,            /* --name or --name=false, as Go's flags; value NULL: none was given */
+};
+
 struct option_spec {
 	char letter;            /* 0: none */
 	const char *name;       /* without the dashes */
-	bool takes_value;
+	enum option_takes takes;
 };
 
 struct options {

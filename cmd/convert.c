@@ -265,12 +265,12 @@ static bool parse_form(const char *text, enum form_name *ret)
 enum { OPT_FILE, OPT_INPUT, OPT_OUTPUT, OPT_TYPE, OPT_VALIDATE, OPT_STRICT };
 
 static const struct option_spec specs[] = {
-	[OPT_FILE] = { 'f', "filename", true },
-	[OPT_INPUT] = { 'i', "input", true },
-	[OPT_OUTPUT] = { 'o', "output", true },
-	[OPT_TYPE] = { 't', "type", true },
-	[OPT_VALIDATE] = { 0, "validate", false },
-	[OPT_STRICT] = { 0, "strict", false },
+	[OPT_FILE] = { 'f', "filename", OPTION_VALUE },
+	[OPT_INPUT] = { 'i', "input", OPTION_VALUE },
+	[OPT_OUTPUT] = { 'o', "output", OPTION_VALUE },
+	[OPT_TYPE] = { 't', "type", OPTION_VALUE },
+	[OPT_VALIDATE] = { 0, "validate", OPTION_ALONE },
+	[OPT_STRICT] = { 0, "strict", OPTION_ALONE },
 	{ 0 },
 };
 

@@ -3,13 +3,13 @@
 
 #include "cmd/cmd.h"
 
-static const struct command *const commands[] = { &cmd_convert, &cmd_version };
+static const struct command *const commands[] = { &cmd_certs, &cmd_convert, &cmd_kube_apiserver, &cmd_store, &cmd_version };
 
 static void print_overview(FILE *out)
 {
 	fprintf(out, "c8s - Kubernetes in C\n\nUsage: c8s COMMAND [OPTIONS]\n\nCommands:\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+		fprintf(out, "  %-15s %s\n", commands[i]->name, commands[i]->summary);
 	fprintf(out, "\n'c8s COMMAND --help' shows the manual of a command.\n");
 }
 
@@ -33,9 +33,29 @@ static bool wants_help(int argc, char **argv)
 	return false;
 }
 
+static int run(const struct command *c, bool help, int argc, char **argv)
+{
+	if (!help && !wants_help(argc, argv))
+		return c->run(argc, argv);
+	fputs(c->manual, stdout);
+	if (c->help)
+		c->help();
+	return 0;
+}
+
+/* Called by the name of a command (a link to the program), it is that command. */
+static const struct command *find_by_program(const char *argv0)
+{
+	const char *slash = argv0 ? strrchr(argv0, '/') : NULL;
+	return find(str_of(slash ? slash + 1 : argv0));
+}
+
 int main(int argc, char **argv)
 {
+	const struct command *called = find_by_program(argv[0]);
 	str first = argc > 1 ? str_of(argv[1]) : STR("");
+	if (called)
+		return run(called, false, argc, argv);
 	bool help = str_eq(first, STR("help")) || str_eq(first, STR("--help")) || str_eq(first, STR("-h"));
 
 	if (help && argc > 2) {
@@ -52,9 +72,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "c8s: there is no command '" STR_FMT "'; 'c8s help' lists them\n", STR_ARG(first));
 		return 2;
 	}
-	if (help || wants_help(argc - 1, argv + 1)) {
-		fputs(c->manual, stdout);
-		return 0;
-	}
-	return c->run(argc - 1, argv + 1);
+	return run(c, help, argc - 1, argv + 1);
 }

@@ -12,7 +12,7 @@
 
 #include "codec/json.h"
 
-/* Elements of a JSON list that stands for bytes; beside enum kind. */
+/* Elements of a JSON list that stands for bytes; beside enum field_kind. */
 enum { KIND_UINT8 = KIND_MESSAGE + 1 };
 
 enum token { TOKEN_NULL, TOKEN_BOOL, TOKEN_NUMBER, TOKEN_STRING, TOKEN_LIST, TOKEN_OBJECT };
@@ -29,7 +29,7 @@ struct scalar {
 
 /* What the next value is for. */
 struct target {
-	uint8_t kind;        /* enum kind; KIND_JSON inside free trees */
+	uint8_t kind;        /* enum field_kind; KIND_JSON inside free trees */
 	uint8_t shape;       /* enum shape */
 	uint16_t flags;      /* enum field_flags */
 	bool element;        /* of a list or map: always kept, null becomes the zero value */

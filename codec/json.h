@@ -41,6 +41,16 @@ int json_decode(struct arena *a, str text, const struct json_decode_options *opt
  */
 int json_decode_object(struct arena *a, str text, struct strict_errors *strict, struct val *ret,
 		       const struct type **ret_type, struct err *err);
+/* What an object says it is. */
+struct object_kind {
+	str api_version, kind;
+};
+/*
+ * The same where a certain kind is expected: what the object does not say about itself is taken from that. *ret_kind is
+ * filled as soon as it is known, also when decoding fails afterwards; its kind is empty before.
+ */
+int json_decode_expected(struct arena *a, str text, const struct type *expected, struct strict_errors *strict,
+			 struct val *ret, const struct type **ret_type, struct object_kind *ret_kind, struct err *err);
 /* The byte where the text stops being JSON (its length when it ends too early), or -1 for well-formed JSON. */
 ptrdiff_t json_error_offset(str text);
 

@@ -20,7 +20,7 @@ enum frame_kind { FRAME_STRUCT, FRAME_MAP, FRAME_LIST, FRAME_FREE_OBJECT };
 
 struct frame {
 	uint8_t kind;               /* enum frame_kind */
-	uint8_t elements;           /* list and map: enum kind of the elements */
+	uint8_t elements;           /* list and map: enum field_kind of the elements */
 	const struct type *type;    /*   ... and their type */
 	union {
 		const struct member *member;

@@ -9,10 +9,6 @@
 #include "codec/codec.h"
 #include "codec/json_scan.h"
 
-struct object_kind {
-	str api_version, kind;
-};
-
 /* The next token if it is a plain string followed by c; moves p behind c. */
 static bool plain_string(const char **p, const char *end, char c, str *ret)
 {
@@ -126,14 +122,20 @@ static int missing_kind(str text, struct err *err)
 	return err_set(err, ERR_BAD_REQUEST, "Object 'Kind' is missing in '" STR_FMT "'", STR_ARG(text));
 }
 
-/* As schema.ParseGroupVersion and the serializer after it. */
-static int check_kind(str text, struct object_kind *k, struct err *err)
+/* As schema.ParseGroupVersion and the serializer after it. What is missing is taken from expected, if there is one. */
+static int check_kind(struct arena *a, str text, const struct type *expected, struct object_kind *k, struct err *err)
 {
 	str group, version;
 	bool grouped = str_cut(k->api_version, '/', &group, &version);
 
 	if (grouped && str_chr(version, '/') >= 0)
 		return err_set(err, ERR_BAD_REQUEST, "unexpected GroupVersion string: " STR_FMT, STR_ARG(k->api_version));
+	if (expected && !k->kind.n)
+		k->kind = expected->name;
+	if (expected && (grouped ? !version.n : !k->api_version.n)) {
+		k->api_version = type_api_version(a, expected);
+		return 0;
+	}
 	if (!k->kind.n)
 		return missing_kind(text, err);
 	if (grouped ? !version.n : !k->api_version.n)
@@ -152,14 +154,15 @@ static int put_kind(struct arena *a, const struct object_kind *k, const struct t
 	return val_canonical(a, *v, type, NULL, v, err);
 }
 
-static int decode_searched(struct arena *a, str text, struct strict_errors *strict, struct val *ret,
-			   const struct type **ret_type, struct err *err)
+static int decode_searched(struct arena *a, str text, const struct type *expected, struct strict_errors *strict,
+			   struct val *ret, const struct type **ret_type, struct object_kind *ret_kind, struct err *err)
 {
 	struct object_kind k;
 	int r = search_kind(a, text, &k, err);
 
-	if (r < 0 || (r = check_kind(text, &k, err)) < 0)
+	if (r < 0 || (r = check_kind(a, text, expected, &k, err)) < 0)
 		return r;
+	*ret_kind = k;
 	const struct type *type = schema_kind(k.api_version, k.kind);
 	struct json_decode_options opt = { .type = type, .strict = strict, .sort_keys = true };
 	r = json_decode(a, text, &opt, ret, err);
@@ -175,11 +178,17 @@ static int decode_searched(struct arena *a, str text, struct strict_errors *stri
 int json_decode_object(struct arena *a, str text, struct strict_errors *strict, struct val *ret,
 		       const struct type **ret_type, struct err *err)
 {
-	size_t n_strict = strict ? strict->n : 0;
 	struct object_kind k;
+	return json_decode_expected(a, text, NULL, strict, ret, ret_type, &k, err);
+}
+
+int json_decode_expected(struct arena *a, str text, const struct type *expected, struct strict_errors *strict,
+			 struct val *ret, const struct type **ret_type, struct object_kind *ret_kind, struct err *err)
+{
+	size_t n_strict = strict ? strict->n : 0;
 
 	text = text.n ? text : STR("");
-	const struct type *type = peek_kind(text, &k) ? schema_kind(k.api_version, k.kind) : NULL;
+	const struct type *type = peek_kind(text, ret_kind) ? schema_kind(ret_kind->api_version, ret_kind->kind) : NULL;
 	bool recheck = false;
 
 	if (type) {
@@ -192,5 +201,6 @@ int json_decode_object(struct arena *a, str text, struct strict_errors *strict, 
 		if (strict)
 			strict->n = n_strict;
 	}
-	return decode_searched(a, text, strict, ret, ret_type, err);
+	*ret_kind = (struct object_kind){ STR_NONE, STR_NONE };
+	return decode_searched(a, text, expected, strict, ret, ret_type, ret_kind, err);
 }

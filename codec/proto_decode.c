@@ -199,7 +199,7 @@ static struct val bytes_val(struct decoder *d, str bytes)
 	return val_of_str(str_span(text, n));
 }
 
-static int read_fixed(struct decoder *d, struct reader *r, enum kind kind, struct val *ret)
+static int read_fixed(struct decoder *d, struct reader *r, enum field_kind kind, struct val *ret)
 {
 	uint64_t bits;
 	int e = reader_fixed(r, kind == KIND_DOUBLE ? 8 : 4, &bits, d->err);

@@ -138,7 +138,7 @@ static int put_base64(struct encoder *e, const struct field *f, struct val v)
 	return 0;
 }
 
-static bool int_fits(enum kind kind, int64_t i)
+static bool int_fits(enum field_kind kind, int64_t i)
 {
 	switch (kind) {
 	case KIND_INT32:

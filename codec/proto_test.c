@@ -254,7 +254,7 @@ TEST(proto_decode_errors)
 TEST(proto_plain_kinds)
 {
 	static const struct {
-		enum kind kind;
+		enum field_kind kind;
 		enum shape shape;
 		unsigned flags;
 		const char *hex, *tree;

@@ -43,7 +43,7 @@ int reader_tag(struct reader *r, str message, struct tag *ret, struct err *err);
 int reader_skip(struct reader *r, const struct tag *t, struct err *err);
 
 /* The wire type of a single value of a kind, and whether lists of it can be packed. */
-static inline enum wire_type kind_wire_type(enum kind kind)
+static inline enum wire_type kind_wire_type(enum field_kind kind)
 {
 	static const uint8_t types[] = {
 		[KIND_STRING] = WIRE_BYTES, [KIND_BOOL] = WIRE_VARINT, [KIND_INT32] = WIRE_VARINT, [KIND_INT64] = WIRE_VARINT,
@@ -53,10 +53,10 @@ static inline enum wire_type kind_wire_type(enum kind kind)
 	return kind < ARRAY_LEN(types) ? types[kind] : WIRE_BYTES; /* all others are messages */
 }
 
-static inline bool kind_is_packable(enum kind kind) { return kind_wire_type(kind) != WIRE_BYTES; }
+static inline bool kind_is_packable(enum field_kind kind) { return kind_wire_type(kind) != WIRE_BYTES; }
 /* Kinds that are a message on the wire, and those of them that stand for one value in the tree: all but KIND_MESSAGE. */
-static inline bool kind_is_message(enum kind kind) { return kind >= KIND_TIME; }
-static inline bool kind_is_wrapper(enum kind kind) { return kind_is_message(kind) && kind != KIND_MESSAGE; }
+static inline bool kind_is_message(enum field_kind kind) { return kind >= KIND_TIME; }
+static inline bool kind_is_wrapper(enum field_kind kind) { return kind_is_message(kind) && kind != KIND_MESSAGE; }
 _Static_assert(KIND_TIME == KIND_ENUM + 1 && KIND_MESSAGE == KIND_STRINGS + 1, "messages are the last kinds");
 
 /* -ERR_BAD_REQUEST "proto: wrong wireType = 0 for field X". */
@@ -71,7 +71,7 @@ struct segment {
 	struct segment *next;
 };
 
-int wrapper_decode(struct arena *a, enum kind kind, const struct segment *s, unsigned nesting, struct val *ret, struct err *err);
+int wrapper_decode(struct arena *a, enum field_kind kind, const struct segment *s, unsigned nesting, struct val *ret, struct err *err);
 
 /* proto_decode for the object of an envelope: apiVersion and kind, when given, become members of the root. */
 struct proto_root {

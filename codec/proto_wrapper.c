@@ -69,7 +69,7 @@ static int content_read(const struct wrapper *w, str bytes, struct content *c, s
 	return 0;
 }
 
-static struct val time_val(struct arena *a, enum kind kind, const struct content *c)
+static struct val time_val(struct arena *a, enum field_kind kind, const struct content *c)
 {
 	struct timestamp t = { .seconds = (int64_t)c->number[1] };
 	char out[TIME_TEXT_MAX];
@@ -136,7 +136,7 @@ static int quantity_val(struct arena *a, const struct content *c, struct val *re
 	return e;
 }
 
-int wrapper_decode(struct arena *a, enum kind kind, const struct segment *s, unsigned nesting, struct val *ret, struct err *err)
+int wrapper_decode(struct arena *a, enum field_kind kind, const struct segment *s, unsigned nesting, struct val *ret, struct err *err)
 {
 	struct content c = { 0 };
 	struct val_builder strings = val_builder(a);

@@ -9,7 +9,7 @@
 
 #include "codec/val.h"
 
-enum kind {
+enum field_kind {
 	KIND_STRING,
 	KIND_BOOL,
 	KIND_INT32,
@@ -72,7 +72,7 @@ struct field_facts {
 struct field {
 	uint16_t name;          /* atom */
 	uint16_t number;        /* protobuf field number */
-	uint8_t kind;           /* enum kind, of the elements for lists and maps */
+	uint8_t kind;           /* enum field_kind, of the elements for lists and maps */
 	uint8_t shape;          /* enum shape */
 	uint16_t flags;         /* enum field_flags */
 	const struct type *type;           /* KIND_MESSAGE */

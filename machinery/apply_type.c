@@ -63,7 +63,7 @@ static struct apply_type table_type(const void *node, enum table_form form)
 
 struct apply_type apply_type_of(const struct type *type) { return table_type(type, STRUCT); }
 
-static enum apply_scalar scalar_of(enum kind kind)
+static enum apply_scalar scalar_of(enum field_kind kind)
 {
 	switch (kind) {
 	case KIND_BOOL: return APPLY_BOOLEAN;
@@ -115,7 +115,7 @@ static void table_shape(struct apply_type t, struct apply_shape *ret)
 		ret->list = true;
 		ret->list_atomic = true;
 	} else {
-		ret->scalar = (uint8_t)scalar_of((enum kind)f->kind);
+		ret->scalar = (uint8_t)scalar_of((enum field_kind)f->kind);
 	}
 }
 
@@ -125,7 +125,7 @@ static void table_shape(struct apply_type t, struct apply_shape *ret)
  */
 static struct apply_type table_one(const struct field *f, const struct type *owner, enum table_form scalar_form)
 {
-	switch ((enum kind)f->kind) {
+	switch ((enum field_kind)f->kind) {
 	case KIND_MESSAGE:
 		if (f->type->form != FORM_OBJECT)
 			return apply_type_deduced();

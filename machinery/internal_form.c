@@ -177,7 +177,7 @@ static struct val zero_of(struct former *f, const struct field *field)
 {
 	if (field->shape != SHAPE_ONE || (field->flags & FIELD_POINTER))
 		return VAL_NULL_VALUE;
-	switch ((enum kind)field->kind) {
+	switch ((enum field_kind)field->kind) {
 	case KIND_STRING:
 	case KIND_DURATION: return VAL_LIT("");
 	case KIND_QUANTITY: return VAL_LIT("0");

@@ -153,7 +153,7 @@ static int member_zero(struct arena *a, const struct field *f, unsigned depth, s
 	*ret = VAL_NULL_VALUE;
 	if (f->shape != SHAPE_ONE || f->flags & FIELD_POINTER)
 		return 0;
-	switch ((enum kind)f->kind) {
+	switch ((enum field_kind)f->kind) {
 	case KIND_STRING: *ret = VAL_LIT(""); break;
 	case KIND_BOOL: *ret = val_of_bool(false); break;
 	case KIND_INT32:

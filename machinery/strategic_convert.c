@@ -31,7 +31,7 @@ static const char *value_kind(struct val v)
 }
 
 /* reflect.Kind of a scalar field, NULL for the kinds that decode themselves from JSON. */
-static const char *scalar_kind(enum kind k)
+static const char *scalar_kind(enum field_kind k)
 {
 	switch (k) {
 	case KIND_STRING: return "string";
@@ -46,7 +46,7 @@ static const char *scalar_kind(enum kind k)
 	}
 }
 
-static int64_t cut_off(int64_t i, enum kind k)
+static int64_t cut_off(int64_t i, enum field_kind k)
 {
 	return k == KIND_INT32 ? (int32_t)i : k == KIND_UINT32 ? (int64_t)(uint32_t)i : i;
 }

@@ -12,7 +12,7 @@ const char *smp_meta_kind(struct meta m) { return m.pointer ? "ptr" : m.kind ? m
 /* The Go type of one value of the field: of its elements when it is a list or map. */
 static struct meta element_meta(const struct field *f)
 {
-	switch ((enum kind)f->kind) {
+	switch ((enum field_kind)f->kind) {
 	case KIND_STRING:
 	case KIND_ENUM: return (struct meta){ .kind = "string" };
 	case KIND_BOOL: return (struct meta){ .kind = "bool" };

@@ -1,0 +1,76 @@
+/* The plugins, in the order in which Kubernetes runs them. */
+#include "apiserver/admission.h"
+
+#include <stdarg.h>
+
+#include "apiserver/admission_plugins.h"
+#include "apiserver/apiserver.h"
+#include "codec/atoms.h"
+
+static const struct admission_plugin *const plugins[] = {
+	&admission_namespace_lifecycle,
+	&admission_service_account,
+	&admission_taint_nodes,
+	&admission_priority,
+	&admission_default_toleration_seconds,
+	&admission_default_storage_class,
+	&admission_storage_protection,
+	&admission_default_ingress_class,
+};
+
+int admission_mutate(struct request *q, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(plugins); i++) {
+		int r = plugins[i]->mutate ? plugins[i]->mutate(q, err) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int admission_validate(struct request *q, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(plugins); i++) {
+		int r = plugins[i]->validate ? plugins[i]->validate(q, err) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int admission_remove(struct request *q, struct err *err)
+{
+	struct val object = q->object;
+	q->object = VAL_EMPTY;
+	int r = admission_mutate(q, err);
+	if (r == 0)
+		r = admission_validate(q, err);
+	q->object = object;
+	return r;
+}
+
+int admission_forbid(struct request *q, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	str why = arena_vprintf(q->arena, fmt, ap), name = val_str(q->object, metadata, name);
+	va_end(ap);
+	if (!name.n)
+		name = val_str(q->object, metadata, generateName);
+	return fail_forbidden(q, q->group, q->resource, name.n ? name : q->name.n ? q->name : STR("Unknown"), STR_FMT, STR_ARG(why));
+}
+
+struct object *admission_default_of(struct request *q, str group, str resource, str annotation)
+{
+	struct kind *kind = kinds_find(&q->server->kinds, group, resource);
+	struct object *best = NULL, *o;
+	struct omap_iter it;
+	omap_seek(&it, kind->objects, STR(""));
+	while ((o = omap_next(&it, NULL))) {
+		if (!str_eq(val_as_str(val_find(val_get(o->val, metadata, annotations), annotation)), STR("true")))
+			continue;
+		if (!best || str_cmp(val_str(o->val, metadata, creationTimestamp), val_str(best->val, metadata, creationTimestamp)) > 0)
+			best = o;
+	}
+	return best;
+}

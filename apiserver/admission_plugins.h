@@ -1,0 +1,20 @@
+/* The plugins, one file each, and what they share. */
+#ifndef C8S_APISERVER_ADMISSION_PLUGINS_H
+#define C8S_APISERVER_ADMISSION_PLUGINS_H
+
+#include "apiserver/admission.h"
+
+extern const struct admission_plugin admission_namespace_lifecycle, admission_service_account, admission_taint_nodes,
+	admission_priority, admission_default_toleration_seconds, admission_default_storage_class,
+	admission_storage_protection, admission_default_ingress_class;
+
+/* 403: pods "x" is forbidden: <why>. A name that is yet to be made is shown as its beginning. */
+int admission_forbid(struct request *q, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * The object of a kind that is marked as the default by this annotation ("true"); of several the newest, then the first
+ * by name. NULL: none.
+ */
+struct object *admission_default_of(struct request *q, str group, str resource, str annotation);
+
+#endif

@@ -1,0 +1,99 @@
+/*
+ * STAGE_AUTHENTICATE: who asks. The ways are tried one after the other and the first that says yes wins: the client's
+ * certificate, then a bearer token. A token that nobody knows is refused; no credentials at all make an anonymous user.
+ */
+#include <openssl/x509.h>
+
+#include "apiserver/apiserver.h"
+#include "apiserver/authn_token.h"
+#include "apiserver/pipeline.h"
+#include "base/mem.h"
+
+static int unauthorized(struct request *q)
+{
+	return request_fail(q, ERR_UNAUTHORIZED, VAL_EMPTY, "Unauthorized");
+}
+
+/* What a connection's certificate says about its user: the same for all its requests. */
+struct certified {
+	struct arena arena;
+	struct user user;
+	bool valid;
+};
+
+static void certified_free(void *memo)
+{
+	struct certified *c = memo;
+	arena_done(&c->arena);
+	free(c);
+}
+
+static const struct certified *certified_of(struct http_peer *peer)
+{
+	if (!peer->memo) {
+		struct certified *c = mem_zalloc(sizeof *c);
+		arena_init(&c->arena);
+		c->valid = peer->verify_result == X509_V_OK &&
+			   authn_x509_user(peer->certificate, &c->arena, &c->user, NULL) == 0;
+		peer->memo = c;
+		peer->memo_free = certified_free;
+	}
+	return peer->memo;
+}
+
+/* "Bearer <token>", in any case; empty when there is none. */
+static str bearer_token(const struct request *q)
+{
+	str header = str_trim(http_request_header(q->http, STR("authorization"))), scheme, token;
+	str_cut(header, ' ', &scheme, &token);
+	static const char bearer[] = "bearer";
+	if (scheme.n != sizeof bearer - 1)
+		return STR_NONE;
+	for (size_t i = 0; i < scheme.n; i++)
+		if ((scheme.p[i] | 0x20) != bearer[i])
+			return STR_NONE;
+	return str_trim(token);
+}
+
+/* Everybody who could say who they are is in one more group. */
+static void add_group(struct request *q, struct user *u, str group)
+{
+	str *groups = ARENA_ARRAY(q->arena, str, u->n_groups + 1);
+	for (size_t i = 0; i < u->n_groups; i++) {
+		groups[i] = u->groups[i];
+		if (str_eq(u->groups[i], group))
+			return;
+	}
+	groups[u->n_groups++] = group;
+	u->groups = groups;
+}
+
+int stage_authenticate(struct request *q, struct err *err)
+{
+	(void)err;
+	struct http_peer *peer = q->http->peer;
+	str token = bearer_token(q);
+	if (peer->certificate) {
+		const struct certified *c = certified_of(peer);
+		if (c->valid) {
+			q->user = c->user;
+			q->authenticated = true;
+		} else if (!token.n) {
+			return unauthorized(q);
+		}
+	}
+	if (!q->authenticated && token.n) {
+		if (!q->server->tokens || !authn_token_find(q->server->tokens, token, &q->user))
+			return unauthorized(q);
+		q->authenticated = true;
+	}
+	if (q->authenticated) {
+		add_group(q, &q->user, STR("system:authenticated"));
+		return STAGE_NEXT;
+	}
+	if (!q->server->options.anonymous_auth)
+		return unauthorized(q);
+	static const str unauthenticated = STR_INIT("system:unauthenticated");
+	q->user = (struct user){ .name = STR("system:anonymous"), .groups = &unauthenticated, .n_groups = 1 };
+	return STAGE_NEXT;
+}

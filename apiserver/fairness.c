@@ -1,0 +1,41 @@
+/*
+ * STAGE_FAIRNESS: whether there is room for a request now. Reads and writes have limits of their own; what streams and
+ * what system:masters ask for does not count. Who is turned away is told when to come again.
+ */
+#include "apiserver/fairness.h"
+
+#include "apiserver/apiserver.h"
+#include "apiserver/pipeline.h"
+#include "apiserver/user.h"
+
+static bool writes(const struct request *q)
+{
+	return !str_eq(q->method, STR("GET")) && !str_eq(q->method, STR("HEAD")) && !str_eq(q->method, STR("OPTIONS"));
+}
+
+int stage_fairness(struct request *q, struct err *err)
+{
+	(void)err;
+	struct flow_control *flow = q->server->flow;
+	bool writing = writes(q);
+	unsigned *at_work = writing ? &flow->writing : &flow->reading;
+	unsigned limit = writing ? q->server->options.max_mutating_requests_inflight :
+				   q->server->options.max_requests_inflight;
+	if (!q->timeout_ms) /* a stream */
+		return STAGE_NEXT;
+	if (limit && *at_work >= limit && !user_is_master(&q->user)) {
+		answer_header(q, STR("retry-after"), STR("1"));
+		answer_bytes(q, 429, STR("text/plain; charset=utf-8"), STR("Too many requests, please try again later.\n"));
+		return STAGE_ANSWER;
+	}
+	++*at_work;
+	q->counted = at_work;
+	return STAGE_NEXT;
+}
+
+void fairness_leave(struct request *q)
+{
+	if (q->counted)
+		--*q->counted;
+	q->counted = NULL;
+}

@@ -1,0 +1,17 @@
+#include "apiserver/hooks.h"
+
+static const struct {
+	str group, resource;
+	const struct kind_hooks *hooks;
+} table[] = {
+	{ STR_INIT("certificates.k8s.io"), STR_INIT("certificatesigningrequests"), &csr_hooks },
+};
+
+const struct kind_hooks *hooks_of(const struct kind *kind)
+{
+	static const struct kind_hooks none;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (str_eq(table[i].resource, kind->resource) && str_eq(table[i].group, kind->group))
+			return table[i].hooks;
+	return &none;
+}

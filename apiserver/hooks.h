@@ -1,0 +1,12 @@
+/* Kinds that do something of their own when they are written. */
+#ifndef C8S_APISERVER_HOOKS_H
+#define C8S_APISERVER_HOOKS_H
+
+#include "apiserver/kinds.h"
+
+/* Never NULL. */
+const struct kind_hooks *hooks_of(const struct kind *kind);
+
+extern const struct kind_hooks csr_hooks;
+
+#endif

@@ -1,0 +1,230 @@
+/*
+ * A list on its way out. In JSON the items follow one another as they are asked for, each copied from the bytes that it
+ * shares with everybody, so a list of any length needs memory for its pointers only. Protobuf puts the length of all
+ * before the first item, YAML sorts its members, and people want indents: these are made at once, as far as they must be.
+ */
+#include <stdlib.h>
+
+#include "apiserver/list.h"
+#include "apiserver/pieces.h"
+#include "apiserver/read.h"
+#include "base/fiber.h"
+#include "base/mem.h"
+
+enum { LARGE = 128 << 10, GATHERED_MAX = 1 << 30 };
+
+struct list_source {
+	struct http_source source;
+	struct list_answer answer;
+	struct view view;
+	struct list_page page;
+	size_t at;                    /* the next object */
+	bool begun, ended;            /* an item was sent; nothing is left but what is in pieces */
+	struct pieces pieces;
+	struct buf made;              /* what pieces stand on when it is nobody else's */
+	struct arena scratch;
+};
+
+static void source_stop(struct http_source *source)
+{
+	struct list_source *s = CONTAINER_OF(source, struct list_source, source);
+	list_page_done(&s->page);
+	buf_done(&s->made);
+	arena_done(&s->scratch);
+	free(s);
+}
+
+/* ---- JSON, item by item ---- */
+
+static int next_item(struct list_source *s)
+{
+	struct object *o = s->page.objects[s->at];
+	if (s->at) { /* what was sent before is not needed any more */
+		object_unref(s->page.objects[s->at - 1]);
+		s->page.objects[s->at - 1] = NULL;
+	}
+	s->at++;
+	if (s->view.shared) {
+		const struct bytes *b = object_json(o);
+		pieces_add(&s->pieces, s->begun ? STR(",{") : STR("{"));
+		pieces_add(&s->pieces, str_span(b->p + b->skip, b->n - b->skip));
+	} else {
+		buf_reset(&s->made);
+		arena_reset(&s->scratch);
+		if (s->begun)
+			buf_addc(&s->made, ',');
+		int r = view_list_item(&s->view, o, &s->scratch, &s->made, NULL);
+		if (r < 0)
+			return r;
+		pieces_add(&s->pieces, buf_str(&s->made));
+	}
+	s->begun = true;
+	return 0;
+}
+
+static int next_proto_item(struct list_source *s)
+{
+	struct object *o = s->page.objects[s->at++];
+	const struct bytes *b = object_proto(o);
+	size_t n = b->n - b->skip - b->tail;
+	buf_reset(&s->made);
+	view_proto_item(&s->view, n, &s->made);
+	pieces_add(&s->pieces, buf_str(&s->made));
+	pieces_add(&s->pieces, str_span(b->p + b->skip, n));
+	return 0;
+}
+
+/* Puts what comes next into the empty pieces. */
+static int next_pieces(struct list_source *s)
+{
+	bool proto = s->view.accept.media == MEDIA_PROTO;
+	pieces_clear(&s->pieces);
+	if (s->at < s->page.n)
+		return proto ? next_proto_item(s) : next_item(s);
+	s->ended = true;
+	pieces_add(&s->pieces, proto ? view_proto_end() : view_list_end(&s->view, s->page.n == 0));
+	return 0;
+}
+
+static ssize_t source_fill(struct http_source *source, char *p, size_t n)
+{
+	struct list_source *s = CONTAINER_OF(source, struct list_source, source);
+	size_t done = pieces_take(&s->pieces, p, n);
+	while (done < n && !s->ended) {
+		if (pieces_empty(&s->pieces) && next_pieces(s) < 0)
+			return -ERR_INTERNAL;
+		done += pieces_take(&s->pieces, p + done, n - done);
+	}
+	return (ssize_t)done;
+}
+
+/* ---- at once ---- */
+
+/* Everything that is left becomes one piece of s->made. */
+static void ready(struct list_source *s)
+{
+	s->ended = true;
+	s->at = s->page.n;
+	pieces_clear(&s->pieces);
+	pieces_add(&s->pieces, buf_str(&s->made));
+}
+
+static int make_json(struct list_source *s, const struct accept *accept, struct err *err)
+{
+	CLEANUP(arena_done) struct arena whole = ARENA_INIT;
+	CLEANUP(buf_done) struct buf json = BUF_INIT(GATHERED_MAX);
+	buf_add(&json, buf_str(&s->made));
+	for (size_t i = 0; i < s->page.n; i++) {
+		arena_reset(&s->scratch);
+		if (i)
+			buf_addc(&json, ',');
+		int r = view_list_item(&s->view, s->page.objects[i], &s->scratch, &json, err);
+		if (r < 0)
+			return r;
+	}
+	buf_add(&json, view_list_end(&s->view, s->page.n == 0));
+	buf_reset(&s->made);
+	int r = buf_check(&json, "the list", err);
+	if (r >= 0)
+		r = view_reshape(accept, buf_str(&json), &whole, &s->made, err);
+	if (accept->media == MEDIA_JSON)
+		buf_addc(&s->made, '\n');
+	ready(s);
+	return r;
+}
+
+/* Protobuf of items that have no shared bytes. */
+static int make_proto(struct list_source *s, struct err *err)
+{
+	CLEANUP(buf_done) struct buf items = BUF_INIT(GATHERED_MAX), message = BUF_INIT(GATHERED_MAX);
+	for (size_t i = 0; i < s->page.n; i++) {
+		arena_reset(&s->scratch);
+		buf_reset(&message);
+		int r = view_proto_message(&s->view, s->page.objects[i], &s->scratch, &message, err);
+		if (r < 0)
+			return r;
+		view_proto_item(&s->view, message.n, &items);
+		buf_add(&items, buf_str(&message));
+	}
+	int r = buf_check(&items, "the list", err);
+	if (r >= 0)
+		r = view_proto_begin(&s->view, &s->page.head, items.n, &s->scratch, &s->made, err);
+	buf_add(&s->made, buf_str(&items));
+	buf_add(&s->made, view_proto_end());
+	ready(s);
+	return r;
+}
+
+static int begin_proto(struct list_source *s, struct err *err)
+{
+	CLEANUP(buf_done) struct buf tag = BUF_INIT(64);
+	size_t total = 0;
+	if (!s->view.shared)
+		return make_proto(s, err);
+	for (size_t i = 0; i < s->page.n; i++) {
+		const struct bytes *b = object_proto(s->page.objects[i]);
+		size_t n = b->n - b->skip - b->tail;
+		buf_reset(&tag);
+		view_proto_item(&s->view, n, &tag);
+		total += tag.n + n;
+	}
+	return view_proto_begin(&s->view, &s->page.head, total, &s->scratch, &s->made, err);
+}
+
+static int begin(struct list_source *s, struct err *err)
+{
+	int r;
+	if (s->view.accept.media == MEDIA_PROTO)
+		r = begin_proto(s, err);
+	else
+		r = view_list_begin(&s->view, &s->page.head, s->page.n == 0, &s->scratch, &s->made, err);
+	if (r >= 0 && (s->view.accept.media == MEDIA_YAML || s->view.accept.pretty))
+		r = make_json(s, &s->view.accept, err);
+	if (r >= 0 && pieces_empty(&s->pieces))
+		pieces_add(&s->pieces, buf_str(&s->made));
+	return r;
+}
+
+/* Whether the answer will be long: sizes as they are cached are near enough. */
+static bool is_large(const struct list_source *s)
+{
+	size_t total = s->made.n;
+	for (size_t i = 0; i < s->page.n && total <= LARGE; i++)
+		total += object_json(s->page.objects[i])->n;
+	return total > LARGE;
+}
+
+int read_list(struct request *q, struct err *err)
+{
+	struct list_options options;
+	struct list_page page;
+	struct view view;
+	int r = list_options_read(q, &options, err);
+	if (r >= 0)
+		r = list_gather(q, &options, &page, err);
+	if (r < 0)
+		return r;
+	r = view_of(q, &view);
+	if (r >= 0)
+		r = fiber_check(err);
+	if (r < 0) {
+		list_page_done(&page);
+		return r;
+	}
+	struct list_source *s = mem_zalloc(sizeof(*s));
+	s->source = (struct http_source){ .fill = source_fill, .stop = source_stop };
+	s->view = view;
+	s->page = page;
+	buf_init(&s->made, GATHERED_MAX);
+	r = begin(s, err);
+	if (r < 0) {
+		source_stop(&s->source);
+		return fail_err(q, err);
+	}
+	str encodings = http_request_header(q->http, STR("accept-encoding"));
+	s->answer = (struct list_answer){ .source = &s->source, .large = encodings.n && is_large(s) };
+	q->answer.kind = ANSWER_LIST;
+	q->answer.status = 200;
+	q->answer.list = &s->answer;
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* STAGE_MUTATE: what admission makes of the object. What it leaves open gets its defaults once more. */
+#include "apiserver/admission.h"
+#include "apiserver/meta.h"
+#include "apiserver/pipeline.h"
+#include "machinery/validate.h"
+
+int stage_mutate(struct request *q, struct err *err)
+{
+	if (!val_exists(q->object))
+		return STAGE_NEXT;
+	struct val before = q->object;
+	int r = admission_mutate(q, err);
+	if (r < 0)
+		return r;
+	if (q->object.members != before.members) {
+		/* plugins put things in without regard to the order of the schema */
+		r = val_canonical(q->arena, q->object, q->type, NULL, &q->object, err);
+		if (r == 0)
+			r = default_object(q->arena, q->type, q->object, &q->object, err);
+		if (r < 0)
+			return r;
+		q->object = meta_dedup_owners(q, q->object, true);
+	}
+	return STAGE_NEXT;
+}

@@ -1,0 +1,319 @@
+/*
+ * The files of DIR/pki, by a table of what belongs there. Looking at all of them costs a few reads and no writes, so the
+ * same function serves the first start, every later one, and the hourly check.
+ */
+#include "apiserver/pki.h"
+
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <sys/stat.h>
+
+#include "apiserver/pki_priv.h"
+#include "base/clock.h"
+#include "base/fiber.h"
+#include "base/fiber_io.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "codec/time.h"
+
+enum { LEAF_DAYS = 365, CA_DAYS = 3650, CHECK_MS = 3600 * 1000, PEM_MAX = 1 << 20, DAY_S = 24 * 3600 };
+
+static const char admin_user[] = "kubernetes-admin";
+
+/* An authority comes before what it signs. */
+static const struct member_of_pki {
+	const char *name;
+	int ca;                           /* row of the authority that signs it; -1: itself */
+	unsigned needed_for;
+	struct cert_request request;
+	const char *purpose;
+} members[] = {
+	{ "ca", -1, PKI_SERVING | PKI_CLIENTS, { "kubernetes", NULL, .is_ca = true, .days = CA_DAYS },
+	  "the cluster's authority" },
+	{ "apiserver", 0, PKI_SERVING, { "kube-apiserver", NULL, .for_servers = true, .days = LEAF_DAYS },
+	  "the API server's own" },
+	{ "apiserver-kubelet-client", 0, PKI_CLIENTS,
+	  { "kube-apiserver-kubelet-client", "system:masters", .for_clients = true, .days = LEAF_DAYS },
+	  "the API server, towards kubelets" },
+	{ "admin", 0, PKI_CLIENTS, { admin_user, "system:masters", .for_clients = true, .days = LEAF_DAYS },
+	  "the administrator, in admin.conf" },
+	{ "front-proxy-ca", -1, PKI_FRONT_PROXY, { "front-proxy-ca", NULL, .is_ca = true, .days = CA_DAYS },
+	  "the authority of front proxies" },
+	{ "front-proxy-client", 4, PKI_FRONT_PROXY, { "front-proxy-client", NULL, .for_clients = true, .days = LEAF_DAYS },
+	  "the API server, towards servers that extend it" },
+};
+
+const char *pki_path(struct arena *a, const char *dir, const char *name)
+{
+	return arena_printf(a, "%s/pki/%s", dir, name).p;
+}
+
+const char *pki_admin_conf(struct arena *a, const char *dir)
+{
+	return arena_printf(a, "%s/admin.conf", dir).p;
+}
+
+static const char *cert_path(struct arena *a, const char *dir, const char *name)
+{
+	return arena_printf(a, "%s/pki/%s.crt", dir, name).p;
+}
+
+static const char *key_path(struct arena *a, const char *dir, const char *name)
+{
+	return arena_printf(a, "%s/pki/%s.key", dir, name).p;
+}
+
+static int64_t now_s(void)
+{
+	return clock_wall_ns() / NS_PER_S;
+}
+
+/* ---- one pair ---- */
+
+static int write_key(const char *path, EVP_PKEY *key, struct err *err)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(PEM_MAX);
+	int r = key_pem(key, &b, err);
+
+	if (r == 0)
+		r = file_write(path, buf_str(&b), 0600, err);
+	if (b.p)
+		OPENSSL_cleanse(b.p, b.n);
+	return r;
+}
+
+static int write_cert(const char *path, X509 *cert, struct err *err)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(PEM_MAX);
+	int r = cert_pem(cert, &b, err);
+	return r < 0 ? r : file_write(path, buf_str(&b), 0644, err);
+}
+
+/* Reads what there is of a pair; what is missing stays NULL. */
+static int read_pair(struct arena *a, const char *dir, const char *name, struct pair *p, struct err *err)
+{
+	int r = key_read(key_path(a, dir, name), &p->key, err);
+	if (r == 0 || r == -ERR_NOT_FOUND)
+		r = cert_read(cert_path(a, dir, name), &p->cert, err);
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static bool signed_by(X509 *cert, const X509 *ca)
+{
+	EVP_PKEY *key = X509_get0_pubkey(ca);
+	return key && X509_verify(cert, key) == 1;
+}
+
+/* Why a certificate has to be made (again); NULL: it is good, or not ours. */
+static const char *why_make(const struct pair *p, const struct pair *ca, const struct cert_request *q)
+{
+	if (!p->cert)
+		return "there was none";
+	if (ca && X509_NAME_cmp(X509_get_issuer_name(p->cert), X509_get_subject_name(ca->cert)) != 0)
+		return NULL;
+	if (ca && !signed_by(p->cert, ca->cert))
+		return "the authority is a new one";
+	if (!p->key && ca)
+		return "its key was missing";
+	if (p->key && !X509_check_private_key(p->cert, p->key))
+		return "its key is a new one";
+	if (now_s() >= cert_due(p->cert))
+		return "two thirds of its life are over";
+	if (!cert_has_names(p->cert, q->names, q->addresses))
+		return "it lacked a name or address";
+	return NULL;
+}
+
+/* Without the key of an authority nothing can be signed, which is fine as long as nothing has to be. */
+static int check_signer(const char *dir, const struct pair *p, const struct pair *ca, const struct member_of_pki *m, struct err *err)
+{
+	if (ca && !ca->key)
+		return err_set(err, ERR_NOT_FOUND, "%s/pki/%s.key is missing, and %s.crt has to be signed with it", dir, members[m->ca].name,
+			       m->name);
+	if (!ca && p->cert && !p->key)
+		return err_set(err, ERR_NOT_FOUND, "%s/pki/%s.key is missing, and %s.crt has to be renewed with it", dir, m->name, m->name);
+	if (ca && ca->cert && cert_ends(ca->cert) <= now_s())
+		return err_set(err, ERR_INVALID, "%s/pki/%s.crt has expired; remove it to have a new one made", dir, members[m->ca].name);
+	return 0;
+}
+
+static int ensure_pair(struct arena *a, const char *dir, const struct member_of_pki *m, const struct cert_request *q, struct pair *p,
+		       const struct pair *ca, struct err *err)
+{
+	int written = 0, r = read_pair(a, dir, m->name, p, err);
+	if (r < 0)
+		return r;
+	const char *why = why_make(p, ca, q);
+	if (!why)
+		return 0;
+	/* The authority's key is kept elsewhere: what is still good stays as it is. */
+	if (p->cert && !(ca ? ca->key : p->key) && cert_ends(p->cert) > now_s())
+		return 0;
+	if ((r = check_signer(dir, p, ca, m, err)) < 0)
+		return r;
+	if (!p->key) {
+		if ((r = key_make(&p->key, err)) < 0 || (r = write_key(key_path(a, dir, m->name), p->key, err)) < 0)
+			return r;
+		written++;
+	}
+	X509_free(TAKE(p->cert));
+	if ((r = cert_make(q, p->key, ca, &p->cert, err)) < 0 || (r = write_cert(cert_path(a, dir, m->name), p->cert, err)) < 0)
+		return r;
+	log_info("certificate made", KV("file", cert_path(a, dir, m->name)), KV("because", why));
+	return written + 1;
+}
+
+/* ---- the key of service accounts ---- */
+
+static int ensure_service_account_key(struct arena *a, const char *dir, struct err *err)
+{
+	CLEANUP(pair_done) struct pair p = { 0 };
+	CLEANUP(buf_done) struct buf b = BUF_INIT(PEM_MAX);
+	const char *public_path = pki_path(a, dir, "sa.pub");
+	struct stat st;
+	int written = 0, r = key_read(key_path(a, dir, "sa"), &p.key, err);
+
+	if (r == -ERR_NOT_FOUND) {
+		if ((r = key_make(&p.key, err)) < 0 || (r = write_key(key_path(a, dir, "sa"), p.key, err)) < 0)
+			return r;
+		written++;
+	}
+	if (r < 0)
+		return r;
+	if (!written && stat(public_path, &st) == 0)
+		return 0;
+	if ((r = public_key_pem(p.key, &b, err)) < 0 || (r = file_write(public_path, buf_str(&b), 0644, err)) < 0)
+		return r;
+	return written + 1;
+}
+
+/* ---- admin.conf ---- */
+
+static int ensure_admin_conf(struct arena *a, const struct pki_options *o, struct err *err)
+{
+	CLEANUP(buf_done) struct buf ca = BUF_INIT(PEM_MAX), cert = BUF_INIT(PEM_MAX), key = BUF_INIT(PEM_MAX);
+	CLEANUP(buf_done) struct buf was = BUF_INIT(PEM_MAX), now = BUF_INIT(PEM_MAX);
+	const char *path = pki_admin_conf(a, o->dir);
+	int r;
+
+	if ((r = file_read(cert_path(a, o->dir, "ca"), &ca, err)) < 0 || (r = file_read(cert_path(a, o->dir, "admin"), &cert, err)) < 0 ||
+	    (r = file_read(key_path(a, o->dir, "admin"), &key, err)) < 0)
+		return r;
+	r = file_read(path, &was, err);
+	if (r < 0 && r != -ERR_NOT_FOUND)
+		return r;
+	if (r == 0 && kubeconfig_fits(buf_str(&was), o->server, buf_str(&ca), buf_str(&cert)))
+		return 0;
+	kubeconfig_build(&now, o->server, buf_str(&ca), admin_user, buf_str(&cert), buf_str(&key));
+	r = file_write(path, buf_str(&now), 0600, err);
+	OPENSSL_cleanse(key.p, key.n);
+	OPENSSL_cleanse(now.p, now.n);
+	return r < 0 ? r : 1;
+}
+
+/* ---- all of it ---- */
+
+static int ensure_members(struct arena *a, const struct pki_options *o, struct pair *pairs, struct err *err)
+{
+	int written = 0, r;
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		const struct member_of_pki *m = &members[i];
+		struct cert_request q = m->request;
+		if (!(m->needed_for & o->needs))
+			continue;
+		if (q.for_servers) {
+			q.names = o->names;
+			q.addresses = o->addresses;
+		}
+		if ((r = ensure_pair(a, o->dir, m, &q, &pairs[i], m->ca < 0 ? NULL : &pairs[m->ca], err)) < 0)
+			return r;
+		written += r;
+	}
+	return written;
+}
+
+int pki_ensure(const struct pki_options *o, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct pair pairs[ARRAY_LEN(members)] = { 0 };
+	int written, r = 0;
+
+	if (!o->needs)
+		return 0;
+	if ((r = file_make_dirs(pki_path(&a, o->dir, ""), 0755, err)) < 0)
+		return r;
+	written = ensure_members(&a, o, pairs, err);
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+		pair_done(&pairs[i]);
+	if (written < 0)
+		return written;
+	if ((o->needs & PKI_SERVICE_ACCOUNTS) && (r = ensure_service_account_key(&a, o->dir, err)) < 0)
+		return r;
+	written += r;
+	if ((o->needs & PKI_ADMIN_CONF) && (r = ensure_admin_conf(&a, o, err)) < 0)
+		return r;
+	return written + ((o->needs & PKI_ADMIN_CONF) ? r : 0);
+}
+
+static int ensure_blocking(void *arg, struct err *err)
+{
+	const struct pki_options *o = arg;
+	return pki_ensure(o, err);
+}
+
+int pki_renew_run(const struct pki_options *o, struct err *err)
+{
+	for (;;) {
+		struct err failure = ERR_INIT;
+		struct pki_options copy = *o;
+		int r = fiber_sleep_ms(CHECK_MS, err);
+		if (r < 0)
+			return r;
+		r = fiber_blocking(ensure_blocking, &copy, &failure);
+		if (r < 0 && (r = fiber_check(err)) < 0)
+			return r;
+		if (failure.code)
+			log_error("certificates could not be renewed", KV("err", &failure));
+	}
+}
+
+/* ---- showing ---- */
+
+static void show(struct buf *b, const struct member_of_pki *m, const X509 *cert)
+{
+	char until[TIME_TEXT_MAX], due[TIME_TEXT_MAX];
+	int64_t left = cert_ends(cert) - now_s();
+
+	time_format((struct timestamp){ cert_ends(cert), 0 }, until);
+	time_format((struct timestamp){ cert_due(cert), 0 }, due);
+	buf_addf(b, "%-26s %-48s ", m->name, m->purpose);
+	if (left <= 0)
+		buf_addf(b, "EXPIRED on %.10s\n", until);
+	else if (cert_begins(cert) > now_s())
+		buf_addf(b, "not valid yet, until %.10s\n", until);
+	else
+		buf_addf(b, "valid until %.10s (%" PRId64 " days left), renewed from %.10s on\n", until, left / DAY_S, due);
+}
+
+int pki_show(const char *dir, struct buf *b, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		X509 *cert = NULL;
+		int r = cert_read(cert_path(&a, dir, members[i].name), &cert, err);
+		if (r == -ERR_NOT_FOUND)
+			continue;
+		if (r < 0)
+			return r;
+		show(b, &members[i], cert);
+		X509_free(cert);
+		shown++;
+	}
+	if (!shown)
+		return err_set(err, ERR_NOT_FOUND, "there are no certificates in %s/pki", dir);
+	return buf_check(b, "the list", err);
+}

@@ -1,0 +1,65 @@
+#include "apiserver/resets.h"
+
+#include "apiserver/apiserver.h"
+
+struct rule {
+	str resource, subresource;
+	const char *const *fields, *const *only;
+};
+
+static const char *const status_fields[] = { "status", NULL };
+static const char *const spec_fields[] = { "spec", NULL };
+static const char *const all_but_status[] = { "metadata", "spec", NULL };
+
+/* What differs from the rule of thumb: the resource resets status, its status endpoint resets spec. */
+static const struct rule rules[] = {
+	{ STR_INIT("apiservices"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("certificatesigningrequests"), STR_INIT(""), (const char *const[]){ "spec", "status", NULL }, NULL },
+	{ STR_INIT("certificatesigningrequests"), STR_INIT("approval"),
+	  (const char *const[]){ "spec", "status.certificate", NULL }, NULL },
+	{ STR_INIT("certificatesigningrequests"), STR_INIT("status"),
+	  (const char *const[]){ "spec", "status.conditions", NULL }, NULL },
+	{ STR_INIT("customresourcedefinitions"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("deployments"), STR_INIT("status"), (const char *const[]){ "spec", "metadata.labels", NULL }, NULL },
+	{ STR_INIT("devicetaintrules"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("flowschemas"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("namespaces"), STR_INIT("finalize"), status_fields, NULL },
+	{ STR_INIT("podgroups"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("pods"), STR_INIT("ephemeralcontainers"), NULL, (const char *const[]){ "spec.ephemeralContainers", NULL } },
+	{ STR_INIT("pods"), STR_INIT("resize"), NULL,
+	  (const char *const[]){ "spec.containers.*.resources", "spec.initContainers.*.resources", NULL } },
+	{ STR_INIT("pods"), STR_INIT("status"),
+	  (const char *const[]){ "spec", "metadata.deletionTimestamp", "metadata.ownerReferences", NULL }, NULL },
+	{ STR_INIT("prioritylevelconfigurations"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("resourceclaims"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("resourcepoolstatusrequests"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("servicecidrs"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("storageversionmigrations"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("storageversions"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("validatingadmissionpolicies"), STR_INIT("status"), all_but_status, NULL },
+	{ STR_INIT("volumeattachments"), STR_INIT("status"), all_but_status, NULL },
+};
+
+static struct rule rule_of(const struct request *q)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if (str_eq(rules[i].resource, q->resource) && str_eq(rules[i].subresource, q->subresource))
+			return rules[i];
+	if (str_eq(q->subresource, STR("status")))
+		return (struct rule){ .fields = spec_fields };
+	bool has_status = kinds_endpoint(&q->server->kinds, q->group, q->version, q->resource, STR("status"));
+	return (struct rule){ .fields = !q->subresource.n && has_status ? status_fields : NULL };
+}
+
+size_t resets_of(struct request *q, struct apply_reset ret[RESETS_MAX])
+{
+	struct rule rule = rule_of(q);
+	if (!rule.fields && !rule.only)
+		return 0;
+	const struct type *types[] = { q->endpoint->type, q->endpoint->kind->hub };
+	size_t n = types[0] == types[1] ? 1 : 2;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (struct apply_reset){ .api_version = type_api_version(q->arena, types[i]), .fields = rule.fields,
+					       .only = rule.only };
+	return n;
+}

@@ -1,0 +1,41 @@
+/* STAGE_STORE: read or write. */
+#include "store/store.h"
+
+#include "apiserver/documents.h"
+#include "apiserver/pipeline.h"
+#include "apiserver/read.h"
+#include "apiserver/subresource.h"
+#include "apiserver/write.h"
+
+static int answered(int r)
+{
+	return r < 0 ? r : r == STAGE_AGAIN ? STAGE_AGAIN : STAGE_ANSWER;
+}
+
+int stage_store(struct request *q, struct err *err)
+{
+	if (!q->is_resource) {
+		int r = nonresource_handle(q, err);
+		if (r == -ERR_NOT_FOUND && !val_exists(q->failure)) {
+			answer_bytes(q, 404, STR("text/plain; charset=utf-8"), STR("404 page not found\n"));
+			r = 0;
+		}
+		return answered(r);
+	}
+	const struct subresource *own = subresource_find(q);
+	if (own)
+		return answered(own->handle(q, err));
+	if (!q->endpoint->kind)
+		return fail_no_such_resource(q);
+	switch (q->verb) {
+	case REQUEST_GET: return answered(read_get(q, err));
+	case REQUEST_LIST: return answered(read_list(q, err));
+	case REQUEST_WATCH: return answered(read_watch(q, err));
+	case REQUEST_CREATE:
+	case REQUEST_UPDATE:
+	case REQUEST_PATCH: return answered(write_commit(q, err));
+	case REQUEST_DELETE: return answered(write_delete(q, err));
+	case REQUEST_DELETE_COLLECTION: return answered(write_delete_collection(q, err));
+	default: return fail_method_not_allowed(q);
+	}
+}

@@ -1,0 +1,112 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+int file_read(const char *path, struct buf *b, struct err *err)
+{
+	char chunk[2048];
+	CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(err, errno, "%s", path);
+	for (;;) {
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, errno, "%s", path);
+		if (n == 0)
+			return buf_check(b, path, err);
+		buf_add(b, str_span(chunk, (size_t)n));
+		if (b->overflow)
+			return buf_check(b, path, err);
+	}
+}
+
+static int write_all(int fd, str s)
+{
+	while (s.n) {
+		ssize_t n = write(fd, s.p, s.n);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		s = str_skip(s, (size_t)n);
+	}
+	return 0;
+}
+
+/* A rename is on disk once its directory is. */
+static int sync_directory_of(const char *path)
+{
+	CLEANUP(buf_done) struct buf dir = BUF_INIT(PATH_MAX);
+	ptrdiff_t slash = str_rchr(str_of(path), '/');
+
+	buf_add(&dir, slash < 0 ? STR(".") : str_head(str_of(path), slash ? (size_t)slash : 1));
+	CLEANUP(close_fd) int fd = open(dir.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -1 : fsync(fd);
+}
+
+int file_write(const char *path, str content, mode_t mode, struct err *err)
+{
+	CLEANUP(buf_done) struct buf tmp = BUF_INIT(PATH_MAX);
+	int r;
+
+	buf_addf(&tmp, "%s.XXXXXX", path);
+	if ((r = buf_check(&tmp, "the path of a file", err)) < 0)
+		return r;
+	CLEANUP(close_fd) int fd = mkostemp(tmp.p, O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, errno, "%s", path);
+	if (fchmod(fd, mode) < 0 || write_all(fd, content) < 0 || fsync(fd) < 0 || rename(tmp.p, path) < 0) {
+		int sys = errno;
+		unlink(tmp.p);
+		return err_sys(err, sys, "%s", path);
+	}
+	if (sync_directory_of(path) < 0)
+		return err_sys(err, errno, "%s", path);
+	return 0;
+}
+
+static int make_dir(const char *path, mode_t mode, struct err *err)
+{
+	struct stat st;
+
+	if (mkdir(path, mode) == 0)
+		return chmod(path, mode) < 0 ? err_sys(err, errno, "%s", path) : 0;
+	int sys = errno;
+	if (sys == EEXIST && stat(path, &st) == 0)
+		sys = S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+	return sys ? err_sys(err, sys, "%s", path) : 0;
+}
+
+int file_make_dirs(const char *path, mode_t mode, struct err *err)
+{
+	CLEANUP(buf_done) struct buf at = BUF_INIT(PATH_MAX);
+	int r;
+
+	buf_add(&at, str_of(path));
+	if ((r = buf_check(&at, "the path of a directory", err)) < 0)
+		return r;
+	for (size_t i = 1; i + 1 < at.n; i++) {
+		if (at.p[i] != '/')
+			continue;
+		at.p[i] = '\0';
+		r = make_dir(at.p, 0755, err);
+		at.p[i] = '/';
+		if (r < 0)
+			return r;
+	}
+	return make_dir(at.p, mode, err);
+}

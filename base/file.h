@@ -1,0 +1,19 @@
+/* file: whole small files (keys, certificates, configurations), read with a bound and replaced atomically. They block. */
+#ifndef C8S_BASE_FILE_H
+#define C8S_BASE_FILE_H
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+/* Appends the content of a file to b; -ERR_NOT_FOUND when there is none, -ERR_TOO_LARGE beyond the buffer's maximum. */
+int file_read(const char *path, struct buf *b, struct err *err);
+/*
+ * Writes a file so that at every moment, also after a crash, the path names either the old content or all of the new:
+ * a temporary file beside it is written, synced and renamed. The file has exactly this mode.
+ */
+int file_write(const char *path, str content, mode_t mode, struct err *err);
+/* Makes the directory and those above it that are missing; the last one gets exactly this mode when it is made. */
+int file_make_dirs(const char *path, mode_t mode, struct err *err);
+
+#endif

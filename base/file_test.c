@@ -1,0 +1,48 @@
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/test.h"
+
+static unsigned mode_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 ? st.st_mode & 07777 : 0;
+}
+
+TEST(file_write_and_read)
+{
+	char dir[] = "/tmp/c8s-file-test-XXXXXX";
+	char path[64], deep[64];
+	struct err err = ERR_INIT;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(100);
+
+	CHECK(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/key", dir);
+	CHECK_INT(file_write(path, STR("old"), 0644, &err), 0);
+	CHECK_INT(file_write(path, STR("new content"), 0600, &err), 0);
+	CHECK_INT(mode_of(path), 0600);
+	CHECK_INT(file_read(path, &b, &err), 0);
+	CHECK_STR(buf_str(&b), "new content");
+
+	struct buf small = BUF_INIT(5);
+	CHECK_INT(file_read(path, &small, &err), -ERR_TOO_LARGE);
+	buf_done(&small);
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(file_read(path, &b, &err), -ERR_NOT_FOUND);
+
+	snprintf(deep, sizeof(deep), "%s/a/b", dir);
+	CHECK_INT(file_make_dirs(deep, 0700, &err), 0);
+	CHECK_INT(file_make_dirs(deep, 0700, &err), 0);
+	CHECK_INT(mode_of(deep), 0700);
+	snprintf(path, sizeof(path), "%s/missing/key", dir);
+	CHECK(file_write(path, STR("x"), 0600, &err) < 0);
+	CHECK_INT(err.sys, ENOENT);
+
+	/* Nothing is left behind, or these would fail. */
+	CHECK_INT(rmdir(deep), 0);
+	snprintf(deep, sizeof(deep), "%s/a", dir);
+	CHECK_INT(rmdir(deep), 0);
+	CHECK_INT(rmdir(dir), 0);
+}
