@@ -1,6 +1,6 @@
 /*
- * Discovery in its original form: the versions of the core group at /api, the groups at /apis, one group at /apis/GROUP, and the
- * resources of a version below them. Everything comes from the table of endpoints, so what is listed is what is served.
+ * Discovery in its original form: the versions of the core group at /api, the groups at /apis, one group at /apis/GROUP,
+ * and the resources of a version below them. Everything comes from the table of endpoints: what is listed is served.
  */
 #include "apiserver/documents_priv.h"
 #include "apiserver/negotiate.h"
@@ -49,8 +49,10 @@ static struct val api_resource(struct arena *a, const struct endpoint *e)
 	const struct resource *r = e->resource;
 	bool foreign = resource_is_foreign(r);
 	return OBJECT(a, F(name, val_of_str(r->name)), F(singularName, text(r->singular)),
-		      F(namespaced, val_of_bool(r->flags & RESOURCE_NAMESPACED)), F(group, foreign ? text(r->response_group) : VAL_EMPTY),
-		      F(version, foreign ? text(r->response_version) : VAL_EMPTY), F(kind, val_of_str(r->kind)), F(verbs, discovery_verbs(a, r)),
+		      F(namespaced, val_of_bool(r->flags & RESOURCE_NAMESPACED)),
+		      F(group, foreign ? text(r->response_group) : VAL_EMPTY),
+		      F(version, foreign ? text(r->response_version) : VAL_EMPTY), F(kind, val_of_str(r->kind)),
+		      F(verbs, discovery_verbs(a, r)),
 		      F(shortNames, discovery_names(a, r->short_names)), F(categories, discovery_names(a, r->categories)),
 		      F(storageVersionHash, text(r->storage_hash)));
 }

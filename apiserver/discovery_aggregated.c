@@ -97,8 +97,8 @@ static bool media_of(const struct accept_clause *c, enum media *ret)
 }
 
 /*
- * The first clause that can be met decides. One without as=, g= and v= can be: then the client prefers the original form, which
- * negotiate_accept will find again.
+ * The first clause that can be met decides. One without as=, g= and v= can be: then the client prefers the original form,
+ * which negotiate_accept will find again.
  */
 bool discovery_wants_aggregated(struct request *q, const struct type **ret_type)
 {
@@ -129,7 +129,8 @@ static int make(struct request *q, bool core, str name, const struct type *type,
 	CLEANUP(buf_done) struct buf plain = BUF_INIT(DOCUMENT_MAX);
 	struct val items = group_items(q, core);
 	struct val list = OBJECT(q->arena, F(metadata, VAL_EMPTY_OBJECT), F(items, items));
-	int r = json_encode(&plain, list, &(struct json_encode_options){ .type = TYPE(apidiscovery_v2, APIGroupDiscoveryList) }, err);
+	struct json_encode_options options = { .type = TYPE(apidiscovery_v2, APIGroupDiscoveryList) };
+	int r = json_encode(&plain, list, &options, err);
 	if (r < 0)
 		return r;
 	struct val v = OBJECT(q->arena, F(kind, VAL_LIT("APIGroupDiscoveryList")),

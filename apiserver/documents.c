@@ -1,7 +1,7 @@
 /*
- * Which path is answered by whom, and where documents are kept. A kept document is never changed or dropped while the server
- * lives, so that answers may borrow its bytes. Only names that the server itself makes up get in, so their number is
- * bounded.
+ * Which path is answered by whom, and where documents are kept. A kept document is never changed or dropped while the
+ * server lives, so that answers may borrow its bytes. Only names that the server itself makes up get in, so their number
+ * is bounded.
  */
 #include "apiserver/documents.h"
 
@@ -92,7 +92,8 @@ enum { GZIP_WINDOW = 15 + 16 }; /* zlib's largest window, with gzip's header */
 int document_compress(struct document *doc, str plain, struct err *err)
 {
 	z_stream z = { .next_in = (Bytef *)plain.p, .avail_in = (uInt)plain.n };
-	if (plain.n > DOCUMENT_MAX || deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (plain.n > DOCUMENT_MAX ||
+	    deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return err_set(err, ERR_INTERNAL, "a document of %zu bytes cannot be compressed", plain.n);
 	size_t room = deflateBound(&z, (uLong)plain.n);
 	char *out = mem_alloc(room);
@@ -222,7 +223,8 @@ int require_get(struct request *q) { return str_eq(q->method, STR("GET")) ? 0 : 
 
 bool serves_version(const struct request *q, str group, str version)
 {
-	return map_get(&q->server->kinds.served, arena_printf(q->arena, STR_FMT "/" STR_FMT, STR_ARG(group), STR_ARG(version)));
+	str name = arena_printf(q->arena, STR_FMT "/" STR_FMT, STR_ARG(group), STR_ARG(version));
+	return map_get(&q->server->kinds.served, name);
 }
 
 size_t served_versions(const struct request *q, const struct api_version ***ret)

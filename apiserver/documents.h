@@ -1,6 +1,6 @@
 /*
- * documents: what the server tells about itself: discovery, OpenAPI, version, health, metrics. The large ones are made when
- * they are first asked for and kept, compressed.
+ * documents: what the server tells about itself: discovery, OpenAPI, version, health, metrics. The large ones are made
+ * when they are first asked for and kept, compressed.
  */
 #ifndef C8S_APISERVER_DOCUMENTS_H
 #define C8S_APISERVER_DOCUMENTS_H

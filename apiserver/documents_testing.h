@@ -41,7 +41,8 @@ static inline int fixture_get(struct fixture *f, const char *path, const char *a
 		f->headers[n++] = (struct http_header){ STR("accept"), str_of(accept) };
 	f->http = (struct http_exchange){ .arena = &f->arena, .headers = f->headers, .n_headers = n };
 	f->q = (struct request){
-		.server = f->other ? f->other : &f->server, .http = &f->http, .arena = &f->arena, .method = STR("GET"), .path = str_of(path),
+		.server = f->other ? f->other : &f->server, .http = &f->http, .arena = &f->arena, .method = STR("GET"),
+		.path = str_of(path),
 	};
 	err_clear(&f->err);
 	return nonresource_handle(&f->q, &f->err);

@@ -189,8 +189,9 @@ static int begin(struct list_source *s, struct err *err)
 static bool is_large(const struct list_source *s)
 {
 	size_t total = s->made.n;
+	bool proto = s->view.accept.media == MEDIA_PROTO;
 	for (size_t i = 0; i < s->page.n && total <= LARGE; i++)
-		total += object_json(s->page.objects[i])->n;
+		total += proto ? object_proto(s->page.objects[i])->n : object_json(s->page.objects[i])->n;
 	return total > LARGE;
 }
 

@@ -11,7 +11,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-static const char no_scope[] = "", resource_scope[] = "resource", namespace_scope[] = "namespace", cluster_scope[] = "cluster";
+static const char no_scope[] = "", resource_scope[] = "resource", namespace_scope[] = "namespace";
+static const char cluster_scope[] = "cluster";
 
 static const char *const verbs[] = {
 	[REQUEST_GET] = "GET", [REQUEST_LIST] = "LIST", [REQUEST_WATCH] = "WATCH", [REQUEST_CREATE] = "POST",
@@ -178,6 +179,7 @@ int metrics_handle(struct request *q, struct err *err)
 	int r = buf_check(&b, "the metrics", err);
 	if (r < 0)
 		return r;
-	answer_bytes(q, 200, STR("text/plain; version=0.0.4; charset=utf-8; escaping=underscores"), arena_str(q->arena, buf_str(&b)));
+	answer_bytes(q, 200, STR("text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),
+		     arena_str(q->arena, buf_str(&b)));
 	return 0;
 }

@@ -24,8 +24,8 @@ static void family(struct buf *b, const char *name, const char *type, const char
 }
 
 /* labels: what all lines of the series carry, `a="b",c="d"` or "". */
-static void histogram(struct buf *b, const char *name, str labels, const char *const *limits, const uint64_t *buckets, size_t n,
-		      double sum)
+static void histogram(struct buf *b, const char *name, str labels, const char *const *limits, const uint64_t *buckets,
+		      size_t n, double sum)
 {
 	uint64_t total = 0;
 	const char *comma = labels.n ? "," : "";
@@ -84,7 +84,8 @@ static uint64_t total(const uint64_t *buckets, size_t n)
 }
 
 /* Every series of every endpoint and path: write says what to show of it. */
-static void each_series(const struct metrics *m, struct buf *b, void (*write)(const struct metrics_series *s, struct buf *b))
+static void each_series(const struct metrics *m, struct buf *b,
+			void (*write)(const struct metrics_series *s, struct buf *b))
 {
 	for (size_t i = 0; i <= m->kinds->n_endpoints; i++)
 		for (const struct metrics_series *s = m->endpoints[i]; s; s = s->next)
@@ -106,7 +107,7 @@ static void write_duration(const struct metrics_series *s, struct buf *b)
 		duration(b, "apiserver_request_duration_seconds", str_span(l.text, l.n), &s->duration);
 }
 
-/* What the service level objective is about: no dry runs. Webhooks, which it leaves out, are none of ours to count yet. */
+/* What the service level objective is about: no dry runs. */
 static void write_sli_duration(const struct metrics_series *s, struct buf *b)
 {
 	struct labels l = labels_of(s, false);
@@ -151,7 +152,7 @@ static void write_requests(const struct metrics *m, struct buf *b)
 {
 	family(b, "apiserver_request_total", "counter", "Requests by what was asked and how it was answered.");
 	each_series(m, b, write_total);
-	family(b, "apiserver_request_duration_seconds", "histogram", "How long requests took, without those that go on by themselves.");
+	family(b, "apiserver_request_duration_seconds", "histogram", "How long requests took, without those that last.");
 	each_series(m, b, write_duration);
 	family(b, "apiserver_request_sli_duration_seconds", "histogram", "How long requests took that the service level counts.");
 	each_series(m, b, write_sli_duration);
@@ -180,8 +181,12 @@ static void write_store_requests(const struct metrics *m, struct buf *b)
 		METRICS_STORE_OPS(OP_TEXT)
 #undef OP_TEXT
 	};
-	static const char *const names[] = { "etcd_request_duration_seconds", "etcd_requests_total", "etcd_request_errors_total" };
-	static const char *const helps[] = { "How long the store took to answer.", "Questions to the store.", "Those that failed." };
+	static const char *const names[] = {
+		"etcd_request_duration_seconds", "etcd_requests_total", "etcd_request_errors_total",
+	};
+	static const char *const helps[] = {
+		"How long the store took to answer.", "Questions to the store.", "Those that failed.",
+	};
 
 	for (size_t f = 0; f < ARRAY_LEN(names); f++) {
 		family(b, names[f], f ? "counter" : "histogram", helps[f]);
@@ -297,8 +302,8 @@ static void write_process(const struct apiserver *s, struct buf *b)
 static void write_build(struct buf *b)
 {
 	family(b, "kubernetes_build_info", "gauge", "Always 1; the labels tell the version.");
-	buf_addf(b, "kubernetes_build_info{build_date=\"%s\",compiler=\"%s\",git_commit=\"%s\",git_tree_state=\"%s\",git_version=\"%s\","
-		    "go_version=\"%s\",major=\"%s\",minor=\"%s\",platform=\"%s\"} 1\n",
+	buf_addf(b, "kubernetes_build_info{build_date=\"%s\",compiler=\"%s\",git_commit=\"%s\",git_tree_state=\"%s\","
+		    "git_version=\"%s\",go_version=\"%s\",major=\"%s\",minor=\"%s\",platform=\"%s\"} 1\n",
 		 version_info.build_date, version_info.compiler, version_info.git_commit, version_info.git_tree_state,
 		 version_info.git_version, version_info.go_version, version_info.major, version_info.minor, version_info.platform);
 }

@@ -1,6 +1,6 @@
 /*
- * /openapi/v2 and /openapi/v3. The documents are functions of the schema and of what is served, so each is made once, when it or
- * (version 3) the index with everybody's hash is first asked for: on a thread of the pool, since that takes many
+ * /openapi/v2 and /openapi/v3. The documents are functions of the schema and of what is served, so each is made once, when
+ * it or (version 3) the index with everybody's hash is first asked for: on a thread of the pool, since that takes many
  * milliseconds, and kept compressed, a tenth of its size.
  */
 #include <malloc.h>

@@ -1,10 +1,10 @@
 /*
- * OpenAPI version 2 as protobuf, for clients (kubectl up to 1.26, helm) that read nothing else: messages of gnostic's openapi.v2,
- * where maps are lists of named entries, choices are messages with one member, and free values are texts of YAML, which
- * JSON is.
+ * OpenAPI version 2 as protobuf, for clients (kubectl up to 1.26, helm) that read nothing else: messages of gnostic's
+ * openapi.v2, where maps are lists of named entries, choices are messages with one member, and free values are texts of
+ * YAML, which JSON is.
  *
- * One function per message writes its content; tables hold the members that need nothing special. The length of a message is
- * put before it when it is known, by moving the content.
+ * One function per message writes its content; tables hold the members that need nothing special. The length of a
+ * message is put before it when it is known, by moving the content.
  */
 #include "apiserver/documents_priv.h"
 #include "codec/json.h"

@@ -16,7 +16,7 @@
 
 /* Where Kubernetes tells its version of Go stands the language that this server is written in. */
 const struct version_info version_info = {
-	.major = "1", .minor = "36", .min_minor = "35", .git_version = "v1.36.4", .git_commit = "", .git_tree_state = "clean",
+	.major = "1", .minor = "36", .min_minor = "35", .git_version = "v1.36.4", .git_commit = "unknown", .git_tree_state = "",
 	.build_date = "1970-01-01T00:00:00Z", .go_version = "C17", .compiler = COMPILER, .platform = "linux/" ARCHITECTURE,
 };
 

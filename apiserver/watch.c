@@ -281,7 +281,8 @@ static void watch_stop(struct http_source *source)
 static void watch_wake(struct cache_watcher *watcher)
 {
 	struct watch *w = CONTAINER_OF(watcher, struct watch, watcher);
-	if (!w->options.selects || w->initial.objects || w->initial_bookmark || !pieces_empty(&w->pieces) || next_event(w) != 0 || w->over)
+	bool busy = w->initial.objects || w->initial_bookmark || !pieces_empty(&w->pieces);
+	if (busy || next_event(w) != 0 || w->over)
 		http_wake(&w->source);
 }
 

@@ -204,7 +204,7 @@ static void answer(struct exchange *x, const struct http_header *headers, size_t
 	http1_add_headers(b, headers, n);
 	http1_add_header(b, STR("date"), server_date(x->conn->server));
 	if (http_status_has_body(x->status) && x->left >= 0)
-		buf_addf(b, "Content-Length: %lld\r\n", (long long)x->left);
+		http1_add_header(b, STR("content-length"), http_digits(&x->arena, (uint64_t)x->left));
 	else if (http_status_has_body(x->status) && h->chunked)
 		buf_add(b, STR("Transfer-Encoding: chunked\r\n"));
 	if (h->close)
@@ -360,8 +360,10 @@ static void stop(struct http_conn *c)
 	struct h1 *h = h1_of(c);
 
 	h->stopped = true;
-	if (!h->cur || !h->cur->started)
+	if (!h->cur)
 		h->close = true;
+	else if (!h->cur->started)
+		conn_end(c);
 }
 
 static void late(struct http_conn *c)

@@ -9,6 +9,7 @@
  * have returned.
  */
 #include <nghttp2/nghttp2.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -114,8 +115,13 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	str k = { (const char *)name, n_name }, v = { (const char *)value, n_value };
 
 	(void)flags, (void)arg;
-	if (!x || frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST || x->refused)
+	if (!x || frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST || x->closed)
 		return 0;
+	if (x->refused) {
+		/* Small references to large entries of the table would go on for long. */
+		x->header_bytes += n_name + n_value;
+		return x->header_bytes / 4 > x->conn->server->o.max_header_bytes ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : 0;
+	}
 	if (n_name && *name == ':') {
 		set_pseudo(x, k, v);
 		x->header_bytes += n_name + n_value;
@@ -278,13 +284,13 @@ static void answer(struct exchange *x, const struct http_header *headers, size_t
 	bool body = x->source || x->body.n;
 	size_t at = 0;
 
-	str status = x->status == 200 ? STR("200") : arena_printf(&x->arena, "%d", x->status);
+	str status = x->status == 200 ? STR("200") : http_digits(&x->arena, (unsigned)x->status);
 	nv[at++] = nv_of(STR(":status"), status, no_copy);
 	for (size_t i = 0; i < n; i++)
 		nv[at++] = nv_of(headers[i].name, headers[i].value, NGHTTP2_NV_FLAG_NONE);
 	nv[at++] = nv_of(STR("date"), server_date(x->conn->server), NGHTTP2_NV_FLAG_NO_COPY_NAME);
 	if (x->left >= 0 && http_status_has_body(x->status))
-		nv[at++] = nv_of(STR("content-length"), arena_printf(&x->arena, "%lld", (long long)x->left), no_copy);
+		nv[at++] = nv_of(STR("content-length"), http_digits(&x->arena, (uint64_t)x->left), no_copy);
 	if (nghttp2_submit_response(h->session, x->stream_id, nv, at, body ? &data : NULL) < 0)
 		conn_end(x->conn);
 	if (x->source) {
@@ -334,12 +340,19 @@ static void handled(struct exchange *x)
 
 /* ---- The connection ---- */
 
-static const nghttp2_session_callbacks *callbacks(void)
-{
-	static nghttp2_session_callbacks *cb;
+static nghttp2_session_callbacks *callbacks;
+static nghttp2_option *options;
 
-	if (cb || nghttp2_session_callbacks_new(&cb) < 0)
-		return cb;
+static void set_up(void)
+{
+	nghttp2_session_callbacks *cb;
+	nghttp2_option *o;
+
+	/* They fail for want of memory only. */
+	if (nghttp2_session_callbacks_new(&callbacks) < 0 || nghttp2_option_new(&options) < 0)
+		abort();
+	cb = callbacks;
+	o = options;
 	nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
@@ -349,26 +362,17 @@ static const nghttp2_session_callbacks *callbacks(void)
 	nghttp2_session_callbacks_set_send_data_callback(cb, on_send_data);
 	nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
 	nghttp2_session_callbacks_set_data_source_read_length_callback(cb, on_frame_size);
-	return cb;
-}
-
-static const nghttp2_option *options(void)
-{
-	static nghttp2_option *o;
-
-	if (o || nghttp2_option_new(&o) < 0)
-		return o;
 	nghttp2_option_set_no_auto_window_update(o, 1);
 	nghttp2_option_set_no_closed_streams(o, 1);
 	nghttp2_option_set_max_outbound_ack(o, ACKS_MAX);
 	nghttp2_option_set_max_continuations(o, CONTINUATIONS_MAX);
 	nghttp2_option_set_max_deflate_dynamic_table_size(o, 4096);
 	nghttp2_option_set_max_send_header_block_length(o, 1 << 20);
-	return o;
 }
 
 static void open_session(struct http_conn *c)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct http_server *s = c->server;
 	struct h2 *h = c->state = mem_zalloc(sizeof(*h));
 	const nghttp2_settings_entry settings[] = {
@@ -380,8 +384,8 @@ static void open_session(struct http_conn *c)
 
 	bucket_init(&h->noise, NOISE_BURST, NOISE_PER_S);
 	bucket_init(&h->resets, RESET_BURST, RESET_PER_S);
-	/* Fails for want of memory only, which ends the process elsewhere. */
-	if (nghttp2_session_server_new2(&h->session, callbacks(), c, options()) < 0 ||
+	(void)pthread_once(&once, set_up);
+	if (nghttp2_session_server_new2(&h->session, callbacks, c, options) < 0 ||
 	    nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, ARRAY_LEN(settings)) < 0 ||
 	    nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) < 0)
 		abort();

@@ -109,18 +109,15 @@ int conn_flush_all(void *arg)
 	int r = 0;
 
 	while (r == 0) {
-		while (r == 0 && list_empty(&s->dirty))
-			r = fiber_cond_wait(&s->dirtied, NULL);
 		/* Those that are added meanwhile come in the next round, after everybody else had a turn. */
-		struct list *last = s->dirty.prev;
-		while (r == 0 && !list_empty(&s->dirty)) {
-			struct list *first = s->dirty.next;
-			flush_one(CONTAINER_OF(first, struct http_conn, dirty));
-			if (first == last)
-				break;
+		struct list round = LIST_INIT(round);
+		if (!list_empty(&s->dirty)) {
+			list_insert(&round, s->dirty.prev, &s->dirty);
+			list_remove(&s->dirty);
 		}
-		if (r == 0 && !list_empty(&s->dirty))
-			r = fiber_yield(NULL);
+		while (!list_empty(&round))
+			flush_one(LIST_FIRST(struct http_conn, &round, dirty));
+		r = list_empty(&s->dirty) ? fiber_cond_wait(&s->dirtied, NULL) : fiber_yield(NULL);
 	}
 	return r;
 }
@@ -200,12 +197,10 @@ static void on_tick(struct loop_timer *timer)
 	int64_t end = c->idle_ns + o->idle_timeout_ms * NS_PER_MS;
 	if (now >= end) {
 		c->protocol->stop(c);
-		conn_dirty(c);
-		/* One that does not even take the goodbye is cut off. */
-		c->idle_ns = now;
-		if (c->quiet)
-			conn_end(c);
-	} else if (!c->head_ns && now - c->idle_ns >= TRIM_MS * NS_PER_MS) {
+		conn_end(c);
+		return;
+	}
+	if (!c->head_ns && now - c->idle_ns >= TRIM_MS * NS_PER_MS) {
 		stream_trim(c->stream);
 		c->quiet = true;
 		loop_timer_start(timer, end);
@@ -284,23 +279,32 @@ static void read_all(struct http_conn *c)
 
 /* ---- The end ---- */
 
-/* (suspends) Sends what the protocol still has to say, and gives the other side time to read it. */
-static void say_goodbye(struct http_conn *c)
+/* (suspends) As long as the other side takes something; false when it does not take all. */
+static bool send_rest(struct http_conn *c)
 {
 	enum output result;
+	int r = 0;
+
+	while (r == 0 && ((result = output(c)) == OUTPUT_FULL || result == OUTPUT_MORE)) {
+		DEADLINE_SCOPE(c->server->o.write_timeout_ms);
+		r = result == OUTPUT_FULL ? stream_wait(c->stream, POLLOUT, NULL) : fiber_yield(NULL);
+	}
+	return r == 0 && result == OUTPUT_DONE;
+}
+
+/*
+ * (suspends) Sends what the protocol still has to say, and gives the other side time to read it. A client of HTTP/1 that
+ * has only stopped sending gets its answer; in all other cases there is not much to say.
+ */
+static void say_goodbye(struct http_conn *c)
+{
+	bool brief = c->protocol != &http1_protocol || c->linger || c->server->stopping;
 	size_t left = LINGER_BYTES;
 	ssize_t n = 1;
+	DEADLINE_SCOPE(brief ? LINGER_MS : INT64_MAX);
 
-	while ((result = output(c)) == OUTPUT_FULL || result == OUTPUT_MORE) {
-		DEADLINE_SCOPE(c->server->stopping ? LINGER_MS : c->server->o.write_timeout_ms);
-		if (result == OUTPUT_FULL && stream_wait(c->stream, POLLOUT, NULL) < 0)
-			return;
-		if (fiber_yield(NULL) < 0)
-			return;
-	}
-	if (result == OUTPUT_BROKEN || !c->linger || stream_shutdown_write(c->stream, NULL) < 0)
+	if (!send_rest(c) || !c->linger || stream_shutdown_write(c->stream, NULL) < 0)
 		return;
-	DEADLINE_SCOPE(LINGER_MS);
 	while (n > 0 && left) {
 		n = stream_read(c->stream, c->server->in, MIN(left, (size_t)HTTP_IN_SIZE), NULL);
 		left -= n > 0 ? (size_t)n : 0;

@@ -10,8 +10,9 @@
 #include "net/http_priv.h"
 
 enum {
-	FREE_MAX = 256,            /* exchanges kept for later */
-	FREE_ARENA_MAX = 64 * 1024 /* those that used more give their memory back */
+	FREE_MAX = 256,             /* exchanges kept for later */
+	FREE_ARENA_MAX = 64 * 1024, /* those that used more give their memory back */
+	PARKED_MAX = 64,
 };
 
 static struct exchange *of(const struct http_exchange *pub) { return CONTAINER_OF(pub, struct exchange, pub); }
@@ -120,9 +121,8 @@ void exchange_close(struct exchange *x)
 
 /* ---- The handler ---- */
 
-static int run_handler(void *arg)
+static void run_handler(struct exchange *x)
 {
-	struct exchange *x = arg;
 	struct http_server *s = x->conn->server;
 	int r = s->o.handle(&x->pub, s->o.arg);
 
@@ -132,13 +132,74 @@ static int run_handler(void *arg)
 		else
 			exchange_refuse(x, 500);
 	}
-	fiber_detach(TAKE(x->fiber));
+	x->fiber = NULL;
 	x->handled = true;
 	if (x->closed)
 		release(x);
 	else
 		x->conn->protocol->handled(x);
-	return r;
+}
+
+/*
+ * A fiber that runs one handler after the other: making one costs more than most requests. Those without work are parked;
+ * one that was canceled is of no more use.
+ */
+struct worker {
+	struct list link;        /* in server->parked */
+	struct fiber *fiber;
+	struct exchange *next;
+	struct fiber_cond given;
+};
+
+static int run_worker(void *arg)
+{
+	struct exchange *first = arg;
+	struct http_server *s = first->conn->server;
+	struct worker w = { .fiber = first->fiber, .next = first };
+
+	fiber_cond_init(&w.given, "a request");
+	while (w.next) {
+		run_handler(TAKE(w.next));
+		if (s->n_parked == PARKED_MAX || s->stopping || fiber_check(NULL) < 0)
+			break;
+		list_add_front(&s->parked, &w.link);
+		s->n_parked++;
+		(void)fiber_cond_wait(&w.given, NULL);
+		if (list_linked(&w.link)) {
+			list_remove(&w.link);
+			s->n_parked--;
+		}
+	}
+	if (--s->n_workers == 0)
+		fiber_cond_broadcast(&s->emptied);
+	fiber_detach(w.fiber);
+	return 0;
+}
+
+void exchange_end_workers(struct http_server *s)
+{
+	LIST_EACH(struct worker, w, &s->parked, link)
+		fiber_cancel(w->fiber);
+	while (s->n_workers)
+		(void)fiber_cond_wait(&s->emptied, NULL);
+}
+
+static int give_to_worker(struct exchange *x)
+{
+	struct http_server *s = x->conn->server;
+	struct worker *w = LIST_FIRST(struct worker, &s->parked, link);
+
+	if (!w) {
+		int r = fiber_spawn(run_worker, x, &x->fiber, NULL, "request");
+		s->n_workers += r == 0;
+		return r;
+	}
+	list_remove(&w->link);
+	s->n_parked--;
+	w->next = x;
+	x->fiber = w->fiber;
+	fiber_cond_signal(&w->given);
+	return 0;
 }
 
 void exchange_start(struct exchange *x)
@@ -151,7 +212,7 @@ void exchange_start(struct exchange *x)
 	if (x->in_end)
 		x->pub.content_length = 0;
 	x->progress_ns = INT64_MAX;
-	if (!x->refused && fiber_spawn(run_handler, x, &x->fiber, NULL, "request") < 0)
+	if (!x->refused && give_to_worker(x) < 0)
 		x->refused = 503;
 	x->started = !x->refused;
 	if (x->refused)

@@ -102,6 +102,8 @@ void exchange_refuse(struct exchange *x, int status);
 /* May an answer with this status have a body? */
 static inline bool http_status_has_body(int status) { return status >= 200 && status != 204 && status != 304; }
 void exchange_free_all(struct http_server *s);
+/* (suspends) Until the fibers that ran handlers are gone. */
+void exchange_end_workers(struct http_server *s);
 
 /* ---- protocols ---- */
 
@@ -190,6 +192,8 @@ struct http_server {
 	struct http_server_options o;
 	struct list conns, idle, dirty, free_exchanges;
 	unsigned n_free;
+	struct list parked;              /* fibers that wait for a request */
+	unsigned n_parked, n_workers;
 	struct fiber_cond dirtied, emptied;
 	int *listeners;
 	size_t n_listeners;
@@ -200,6 +204,8 @@ struct http_server {
 	struct http_server_stats stats;
 };
 
+/* A number in digits, in memory of the arena. */
+str http_digits(struct arena *a, uint64_t n);
 /* "Sun, 15 Nov 2026 09:04:50 GMT" */
 str server_date(struct http_server *s);
 

@@ -34,6 +34,17 @@ str server_date(struct http_server *s)
 	return str_of(s->date);
 }
 
+str http_digits(struct arena *a, uint64_t n)
+{
+	enum { DIGITS = 20 };
+	char *end = (char *)arena_alloc(a, DIGITS, 1) + DIGITS, *p = end;
+
+	do
+		*--p = (char)('0' + n % 10);
+	while (n /= 10);
+	return str_span(p, (size_t)(end - p));
+}
+
 /* ---- Life ---- */
 
 int http_server_new(const struct http_server_options *o, struct http_server **ret, struct err *err)
@@ -53,6 +64,7 @@ int http_server_new(const struct http_server_options *o, struct http_server **re
 	list_init(&s->idle);
 	list_init(&s->dirty);
 	list_init(&s->free_exchanges);
+	list_init(&s->parked);
 	fiber_cond_init(&s->dirtied, "something to send");
 	fiber_cond_init(&s->emptied, "connections to end");
 	s->in = mem_alloc(HTTP_IN_SIZE);
@@ -153,6 +165,7 @@ static bool has_room(struct http_server *s)
 	if (!oldest)
 		return false;
 	list_remove(&oldest->idle);
+	oldest->protocol->stop(oldest);
 	conn_end(oldest);
 	return true;
 }
@@ -245,6 +258,8 @@ int http_server_run(struct http_server *s, int64_t grace_ms, struct err *err)
 		r = fiber_group_wait(&accepting, err);
 	fiber_group_done(&accepting);
 	stop_all(s, grace_ms);
+	SHIELD_SCOPE();
+	exchange_end_workers(s);
 	(void)fiber_stop(flusher);
 	return r;
 }

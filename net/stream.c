@@ -11,6 +11,7 @@
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -137,17 +138,14 @@ static long bio_ctrl(BIO *bio, int cmd, long num, void *ptr)
 	return cmd == BIO_CTRL_FLUSH;
 }
 
-static BIO_METHOD *bio_method(void)
-{
-	static BIO_METHOD *method;
+static BIO_METHOD *bio_method;
 
-	if (!method) {
-		method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "c8s stream");
-		BIO_meth_set_write(method, bio_write);
-		BIO_meth_set_read(method, bio_read);
-		BIO_meth_set_ctrl(method, bio_ctrl);
-	}
-	return method;
+static void make_bio_method(void)
+{
+	bio_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "c8s stream");
+	BIO_meth_set_write(bio_method, bio_write);
+	BIO_meth_set_read(bio_method, bio_read);
+	BIO_meth_set_ctrl(bio_method, bio_ctrl);
 }
 
 /* ---- Life ---- */
@@ -509,10 +507,12 @@ static bool expect_host(SSL *ssl, const char *host, bool insecure)
 
 static int start_tls(int fd, struct tls_context *tls, const char *host, struct stream **ret, struct err *err)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	CLEANUP(stream_freep) struct stream *s = stream_of_fd(fd);
 
+	(void)pthread_once(&once, make_bio_method);
 	s->ssl = tls_ssl_new(tls, err);
-	BIO *bio = s->ssl ? BIO_new(bio_method()) : NULL;
+	BIO *bio = s->ssl ? BIO_new(bio_method) : NULL;
 	if (!bio)
 		return -ERR_INTERNAL;
 	BIO_set_data(bio, s);

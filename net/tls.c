@@ -13,6 +13,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -578,15 +579,17 @@ static int min_version_of(const char *name, int *ret, struct err *err)
 	return 0;
 }
 
+static void make_live_index(void) { live_index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, live_free); }
+
 static void context_freep(struct tls_context **t) { tls_context_free(*t); }
 
 static int new_context(const struct tls_options *o, bool server, struct tls_context **ret, struct err *err)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	CLEANUP(context_freep) struct tls_context *t = mem_zalloc(sizeof(*t));
 	CLEANUP(buf_done) struct buf ciphers = BUF_INIT(4096);
 
-	if (live_index < 0)
-		live_index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, live_free);
+	(void)pthread_once(&once, make_live_index);
 	t->server = server;
 	t->insecure = o->insecure_skip_verify;
 	t->client_auth = o->client_auth;

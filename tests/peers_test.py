@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tap  # noqa: E402
+from cluster import free_port  # noqa: E402
+from peers import find  # noqa: E402
 
 C8S = os.environ["C8S"]
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -33,28 +34,6 @@ POD = {
 def convert(data, out):
     r = subprocess.run([C8S, "convert", "-o", out], input=data, capture_output=True, timeout=60, check=True)
     return r.stdout
-
-
-def unpack(package):
-    """Unpacks a Debian package beside the program under test, without installing it: no service starts, nothing is replaced."""
-    folder = os.path.join(os.path.dirname(C8S), "peers")
-    os.makedirs(folder, exist_ok=True)
-    for command in (["true"], ["apt-get", "update", "-qq"]):
-        subprocess.run(command, capture_output=True)
-        if subprocess.run(["apt-get", "download", "-qq", package], cwd=folder, capture_output=True).returncode == 0:
-            break
-    for name in os.listdir(folder):
-        if name.startswith(package + "_"):
-            subprocess.run(["dpkg", "-x", os.path.join(folder, name), folder], check=True)
-    return os.path.join(folder, "usr", "bin")
-
-
-def find(program, package):
-    """The path of a peer: installed, or from its Debian package; None if it cannot be had."""
-    installed = shutil.which(program) or shutil.which(program, path=os.path.join(os.path.dirname(C8S), "peers", "usr", "bin"))
-    if installed or not shutil.which("apt-get"):
-        return installed
-    return shutil.which(program, path=unpack(package))
 
 
 def test_yaml(t):
@@ -95,12 +74,6 @@ def test_protoc(t):
     r = subprocess.run(["protoc", "--decode_raw"], input=pb[4:], capture_output=True, timeout=60)
     text = r.stdout.decode()
     t.check("protoc reads our protobuf", r.returncode == 0 and '1: "v1"' in text and '2: "Pod"' in text and '2: "nginx"' in text, r.stderr.decode() + text[:500])
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_for(etcdctl, seconds=20):

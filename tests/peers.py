@@ -1,0 +1,28 @@
+"""Programs that are not ours, for tests: installed, or unpacked from their Debian package beside the build."""
+import os
+import shutil
+import subprocess
+
+C8S = os.environ["C8S"]
+FOLDER = os.path.join(os.path.dirname(C8S), "peers")
+
+
+def unpack(package):
+    """Unpacks a Debian package beside the program under test, without installing it: no service starts, nothing is replaced."""
+    os.makedirs(FOLDER, exist_ok=True)
+    for command in (["true"], ["apt-get", "update", "-qq"]):
+        subprocess.run(command, capture_output=True)
+        if subprocess.run(["apt-get", "download", "-qq", package], cwd=FOLDER, capture_output=True).returncode == 0:
+            break
+    for name in os.listdir(FOLDER):
+        if name.startswith(package + "_"):
+            subprocess.run(["dpkg", "-x", os.path.join(FOLDER, name), FOLDER], check=True)
+    return os.path.join(FOLDER, "usr", "bin")
+
+
+def find(program, package):
+    """The path of a peer: installed, or from its Debian package; None if it cannot be had."""
+    installed = shutil.which(program) or shutil.which(program, path=os.path.join(FOLDER, "usr", "bin"))
+    if installed or not shutil.which("apt-get"):
+        return installed
+    return shutil.which(program, path=unpack(package))
