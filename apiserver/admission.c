@@ -16,6 +16,8 @@ static const struct admission_plugin *const plugins[] = {
 	&admission_default_storage_class,
 	&admission_storage_protection,
 	&admission_default_ingress_class,
+	&admission_node_features,
+	&admission_pod_resize,
 };
 
 int admission_mutate(struct request *q, struct err *err)

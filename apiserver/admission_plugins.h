@@ -6,7 +6,7 @@
 
 extern const struct admission_plugin admission_namespace_lifecycle, admission_service_account, admission_taint_nodes,
 	admission_priority, admission_default_toleration_seconds, admission_default_storage_class,
-	admission_storage_protection, admission_default_ingress_class;
+	admission_storage_protection, admission_default_ingress_class, admission_node_features, admission_pod_resize;
 
 /* 403: pods "x" is forbidden: <why>. A name that is yet to be made is shown as its beginning. */
 int admission_forbid(struct request *q, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -16,5 +16,8 @@ int admission_forbid(struct request *q, const char *fmt, ...) PRINTF_LIKE(2, 3);
  * by name. NULL: none.
  */
 struct object *admission_default_of(struct request *q, str group, str resource, str annotation);
+
+/* The node that q->object, a pod, is bound to; NULL when there is no such node. */
+struct object *admission_bound_node(const struct request *q);
 
 #endif

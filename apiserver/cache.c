@@ -2,8 +2,8 @@
  * One fiber follows the store; everybody else reads what it has left. A batch of events is applied without suspending,
  * then the cache's revision moves, then watchers and waiting readers are woken: nobody sees half of a batch.
  *
- * Loading again (after events were missed) builds new maps beside the old ones, takes over what has not changed, and puts them
- * in place at once. Watchers cannot be told what happened in between, so they end and their clients begin anew.
+ * Loading again (after events were missed) builds new maps beside the old ones, takes over what has not changed, and
+ * puts them in place at once. Watchers cannot be told what happened in between, so they end and their clients begin anew.
  */
 #include <assert.h>
 
@@ -140,7 +140,8 @@ static void load_add(struct load *l, const struct store_kv *kv)
 	if (!kind)
 		return;
 	struct object *old = cache_get(kind, key);
-	struct object *o = old && old->revision == kv->mod_revision ? object_ref(old) : cache_object(l->cache, kind, key, kv);
+	bool same = old && old->revision == kv->mod_revision;
+	struct object *o = same ? object_ref(old) : cache_object(l->cache, kind, key, kv);
 	if (!o)
 		return;
 	omap_put(l->maps[kind - l->cache->kinds->kinds], key, o);
@@ -195,7 +196,7 @@ int cache_load(struct cache *c, struct err *err)
 {
 	int64_t begun = clock_now_ns();
 
-	/* The revision of the first page may be compacted while the others are read; that it happens again is unlikely. */
+	/* The revision of the first page may be compacted while the others are read; hardly more than once. */
 	for (int attempt = 1;; attempt++) {
 		CLEANUP(load_done) struct load l;
 		load_begin(&l, c);
@@ -286,7 +287,8 @@ int cache_run(struct cache *c, struct err *err)
 		int ended = fiber_check(err);
 		if (ended < 0)
 			return ended;
-		log_warn("watch cache does not follow the store, trying again", KV("revision", c->revision), KV("err", err));
+		log_warn("watch cache does not follow the store, trying again", KV("revision", c->revision),
+			 KV("err", err));
 		if (r == -ERR_EXPIRED && !missed)
 			missed = true;
 		else if ((ended = fiber_sleep_ms(RETRY_MS, err)) < 0)

@@ -13,7 +13,8 @@ enum {
 };
 
 /* Adds an event, which takes both references over. The watchers are due; window_wake tells them. */
-void window_add(struct kind *kind, enum cache_event_type type, int64_t revision, struct object *object, struct object *before);
+void window_add(struct kind *kind, enum cache_event_type type, int64_t revision, struct object *object,
+		struct object *before);
 /* Drops what is older than the window; gives back memory that is no longer needed. */
 void window_trim(struct kind *kind);
 /* Wakes the watchers that sleep. They may end themselves and others, and new ones may begin. */

@@ -34,7 +34,8 @@ int cache_encode(struct object *o, struct store_value **ret, struct err *err)
 		buf_addc(&plain, '\n');
 	}
 	if (r >= 0 && kind->transformer)
-		r = transformer_encrypt(kind->transformer, cache_store_key(&a, kind, o->key), buf_str(&plain), &sealed, err);
+		r = transformer_encrypt(kind->transformer, cache_store_key(&a, kind, o->key), buf_str(&plain), &sealed,
+					err);
 	if (r < 0)
 		return r;
 	*ret = store_value_new(buf_str(kind->transformer ? &sealed : &plain));

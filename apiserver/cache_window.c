@@ -42,14 +42,17 @@ static void window_resize(struct kind *kind, size_t cap)
 	kind->events_cap = cap;
 }
 
-void window_add(struct kind *kind, enum cache_event_type type, int64_t revision, struct object *object, struct object *before)
+static size_t window_larger(size_t cap) { return cap ? MIN(cap * 2, (size_t)WINDOW_EVENTS_MAX) : WINDOW_EVENTS_MIN; }
+
+void window_add(struct kind *kind, enum cache_event_type type, int64_t revision, struct object *object,
+		struct object *before)
 {
 	if (window_len(kind) == kind->events_cap) {
 		window_drop_old(kind);
 		if (window_len(kind) == WINDOW_EVENTS_MAX)
 			window_drop_first(kind);
 		else if (window_len(kind) == kind->events_cap)
-			window_resize(kind, kind->events_cap ? MIN(kind->events_cap * 2, (size_t)WINDOW_EVENTS_MAX) : WINDOW_EVENTS_MIN);
+			window_resize(kind, window_larger(kind->events_cap));
 	}
 	*window_at(kind, kind->next_event++) = (struct cache_event){
 		.type = type, .revision = revision, .object = object, .before = before, .at_ns = clock_now_ns(),
@@ -114,7 +117,8 @@ void window_done(struct kind *kind)
 int cache_watch_begin(struct kind *kind, int64_t after, struct cache_watcher *w, struct err *err)
 {
 	if (after < kind->floor)
-		return err_set(err, ERR_EXPIRED, "too old resource version: %lld (%lld)", (long long)after, (long long)kind->floor);
+		return err_set(err, ERR_EXPIRED, "too old resource version: %lld (%lld)", (long long)after,
+			       (long long)kind->floor);
 	uint64_t low = kind->first_event, high = kind->next_event;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;

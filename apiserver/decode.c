@@ -219,10 +219,26 @@ int write_load(struct request *q, bool fresh, struct err *err)
 	return 0;
 }
 
+const struct type *write_type(const struct request *q)
+{
+	const struct subresource_view *view = subresource_view(q);
+	return view ? view->type : q->endpoint->type;
+}
+
 int write_live(struct request *q, struct val *ret, struct err *err)
 {
+	const struct subresource_view *view = subresource_view(q);
 	*ret = VAL_EMPTY;
-	return q->current ? convert_object(q->arena, q->old, q->endpoint->kind->hub, q->endpoint->type, ret, err) : 0;
+	int r = q->current ? convert_object(q->arena, q->old, q->endpoint->kind->hub, q->endpoint->type, ret, err) : 0;
+	return r == 0 && view && q->current ? view->show(q, *ret, true, ret, err) : r;
+}
+
+/* The stored object with what was written to its view, in the endpoint's version. */
+static int take_view(struct request *q, const struct subresource_view *view, struct val shown, struct val *ret, struct err *err)
+{
+	struct val stored;
+	int r = convert_object(q->arena, q->old, q->endpoint->kind->hub, q->endpoint->type, &stored, err);
+	return r < 0 ? r : view->take(q, stored, shown, ret, err);
 }
 
 /*
@@ -242,10 +258,11 @@ int write_take(struct request *q, struct val live, struct val object, bool manag
 {
 	if (!managed) {
 		struct apply_reset resets[RESETS_MAX];
+		const struct type *type = write_type(q);
 		struct apply_request req = {
-			.type = q->endpoint->type,
-			.api_version = type_api_version(q->arena, q->endpoint->type),
-			.kind = q->endpoint->type->name,
+			.type = type,
+			.api_version = type_api_version(q->arena, type),
+			.kind = type->name,
 			.subresource = q->subresource,
 			.manager = request_manager(q),
 			.now = meta_timestamp(q),
@@ -263,7 +280,9 @@ int write_take(struct request *q, struct val live, struct val object, bool manag
 		}
 	}
 	q->type = q->endpoint->kind->hub;
-	return convert_object(q->arena, object, q->endpoint->type, q->type, &q->object, err);
+	const struct subresource_view *view = subresource_view(q);
+	int r = view ? take_view(q, view, object, &object, err) : 0;
+	return r < 0 ? r : convert_object(q->arena, object, q->endpoint->type, q->type, &q->object, err);
 }
 
 /* ---- the verbs ---- */
@@ -326,7 +345,7 @@ static int decode_update(struct request *q, struct err *err)
 	int r;
 	if (q->attempt == 0) {
 		if ((r = write_read_body(q, err)) < 0 || (r = write_options(q, STR("UpdateOptions"), false)) < 0 ||
-		    (r = write_decode_body(q, q->endpoint->type, &q->sent, err)) < 0 ||
+		    (r = write_decode_body(q, write_type(q), &q->sent, err)) < 0 ||
 		    (r = meta_set_namespace(q, &q->sent)) < 0 || (r = meta_check_name(q, q->sent)) < 0 ||
 		    (r = write_load(q, false, err)) < 0)
 			return r;

@@ -128,19 +128,6 @@ static int decompress(struct arena *a, const struct document *doc, str *ret, str
 	return 0;
 }
 
-/* Accept-Encoding has the form of Accept without subtypes. */
-static bool takes_gzip(const struct request *q)
-{
-	str rest = http_request_header(q->http, STR("accept-encoding")), part, name, parameter;
-	while (rest.n) {
-		str_cut(rest, ',', &part, &rest);
-		str_cut(part, ';', &name, &parameter);
-		if (str_eq(str_trim(name), STR("gzip")))
-			return !str_eq(str_trim(parameter), STR("q=0"));
-	}
-	return false;
-}
-
 /* ---- ETags ---- */
 
 void etag_of(str text, char ret[ETAG_HEX + 3])
@@ -185,7 +172,7 @@ int answer_document(struct request *q, const struct document *doc, str content_t
 	}
 	if (doc->gzip) {
 		answer_header(q, STR("vary"), STR("Accept-Encoding"));
-		if (takes_gzip(q)) {
+		if (negotiate_gzip(q)) {
 			answer_header(q, STR("content-encoding"), STR("gzip"));
 		} else {
 			int r = decompress(q->arena, doc, &bytes, err);

@@ -156,8 +156,8 @@ static int fail_shape(const struct type *type, const char *wanted, const char *i
 {
 	str package, version;
 	str_cut(type->package, '/', &package, &version);
-	return err_set(err, ERR_NOT_ACCEPTABLE, "you requested %s, but the requested object is %s (*" STR_FMT "." STR_FMT "%s)", wanted,
-		       is, STR_ARG(package), STR_ARG(type->name), suffix);
+	return err_set(err, ERR_NOT_ACCEPTABLE, "you requested %s, but the requested object is %s (*" STR_FMT "." STR_FMT "%s)",
+		       wanted, is, STR_ARG(package), STR_ARG(type->name), suffix);
 }
 
 /* ---- lists ---- */
@@ -174,7 +174,8 @@ static void put_list_meta(const struct list_head *head, struct buf *b)
 	buf_addc(b, '}');
 }
 
-int view_list_begin(const struct view *f, const struct list_head *head, bool empty, struct arena *a, struct buf *b, struct err *err)
+int view_list_begin(const struct view *f, const struct list_head *head, bool empty, struct arena *a, struct buf *b,
+		    struct err *err)
 {
 	const struct type *type = f->endpoint->type;
 	switch (f->accept.as) {
@@ -246,7 +247,8 @@ static bool items_first(const struct view *f)
 	return f->accept.as == AS_PARTIAL_LIST && str_eq(f->accept.as_version->version, STR("v1beta1"));
 }
 
-int view_proto_begin(const struct view *f, const struct list_head *head, size_t n, struct arena *a, struct buf *b, struct err *err)
+int view_proto_begin(const struct view *f, const struct list_head *head, size_t n, struct arena *a, struct buf *b,
+		     struct err *err)
 {
 	const struct type *type = f->endpoint->type;
 	if (f->accept.as == AS_PARTIAL)
@@ -255,7 +257,8 @@ int view_proto_begin(const struct view *f, const struct list_head *head, size_t 
 	str kind = partial ? STR("PartialObjectMetadataList") : arena_join(a, type->name, STR("List"));
 	str version = partial ? arena_printf(a, "meta.k8s.io/" STR_FMT, STR_ARG(f->accept.as_version->version)) :
 				type_api_version(a, type);
-	CLEANUP(buf_done) struct buf meta = BUF_INIT(SIZE_MAX / 2), what = BUF_INIT(SIZE_MAX / 2), message = BUF_INIT(SIZE_MAX / 2);
+	CLEANUP(buf_done) struct buf meta = BUF_INIT(SIZE_MAX / 2), what = BUF_INIT(SIZE_MAX / 2);
+	CLEANUP(buf_done) struct buf message = BUF_INIT(SIZE_MAX / 2);
 	struct val v = OBJECT(a, F(resourceVersion, val_of_str(arena_printf(a, "%lld", (long long)head->revision))),
 			      F(continue, head->next.n ? val_of_str(head->next) : VAL_EMPTY),
 			      F(remainingItemCount, head->remaining >= 0 ? val_of_int(head->remaining) : VAL_EMPTY));
@@ -286,7 +289,8 @@ int view_proto_message(const struct view *f, struct object *o, struct arena *a, 
 	const struct type *type;
 	struct val v;
 	if (f->accept.as == AS_PARTIAL_LIST)
-		return proto_encode(b, OBJECT(a, F(metadata, val_get(o->val, metadata))), TYPE(meta_v1, PartialObjectMetadata), err);
+		return proto_encode(b, OBJECT(a, F(metadata, val_get(o->val, metadata))), TYPE(meta_v1, PartialObjectMetadata),
+				    err);
 	int r = view_version(f, o, a, &v, &type, err);
 	return r < 0 ? r : proto_encode(b, v, type, err);
 }
@@ -347,7 +351,8 @@ int view_reshape(const struct accept *accept, str json, struct arena *a, struct 
 }
 
 /* A list that was put together for one answer: that of a deleted collection. */
-static int put_made_list(const struct view *f, struct val v, const struct type *type, struct arena *a, struct buf *b, struct err *err)
+static int put_made_list(const struct view *f, struct val v, const struct type *type, struct arena *a, struct buf *b,
+			 struct err *err)
 {
 	const struct type *item = f->endpoint ? f->endpoint->type : NULL;
 	if (f->accept.media == MEDIA_PROTO || f->accept.as == AS_OBJECT || !item)

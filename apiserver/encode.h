@@ -50,12 +50,14 @@ struct list_head {
 };
 
 /* JSON up to the first item or row: {"kind":"PodList",...,"items":[ ; view_list_end closes what it opened. */
-int view_list_begin(const struct view *f, const struct list_head *head, bool empty, struct arena *a, struct buf *b, struct err *err);
+int view_list_begin(const struct view *f, const struct list_head *head, bool empty, struct arena *a, struct buf *b,
+		    struct err *err);
 str view_list_end(const struct view *f, bool empty);
 /* One item or row; not for objects that go by their shared bytes. */
 int view_list_item(const struct view *f, struct object *o, struct arena *a, struct buf *b, struct err *err);
 /* Protobuf: the envelope and metadata before items that will have n bytes together, tags included; what follows them. */
-int view_proto_begin(const struct view *f, const struct list_head *head, size_t n, struct arena *a, struct buf *b, struct err *err);
+int view_proto_begin(const struct view *f, const struct list_head *head, size_t n, struct arena *a, struct buf *b,
+		     struct err *err);
 str view_proto_end(void);
 /* The tag and length before an item's message of n bytes. */
 void view_proto_item(const struct view *f, size_t n, struct buf *b);

@@ -21,7 +21,8 @@ int read_revision(str text, int64_t *ret, struct err *err)
 		return 0;
 	CLEANUP(buf_done) struct buf quoted = BUF_INIT(1 << 16);
 	buf_add_quoted(&quoted, text);
-	return err_set(err, ERR_BAD_REQUEST, "resourceVersion: Invalid value: " STR_FMT ": strconv.ParseUint: parsing " STR_FMT ": %s",
+	return err_set(err, ERR_BAD_REQUEST,
+		       "resourceVersion: Invalid value: " STR_FMT ": strconv.ParseUint: parsing " STR_FMT ": %s",
 		       STR_ARG(buf_str(&quoted)), STR_ARG(buf_str(&quoted)), digits ? "value out of range" : "invalid syntax");
 }
 
@@ -30,8 +31,8 @@ static int fail_too_large(struct request *q, int64_t revision)
 	struct val cause = OBJECT(q->arena, F(reason, VAL_LIT("ResourceVersionTooLarge")),
 				  F(message, VAL_LIT("Too large resource version")));
 	struct val details = OBJECT(q->arena, F(causes, LIST(q->arena, cause)), F(retryAfterSeconds, val_of_int(RETRY_S)));
-	return request_fail(q, ERR_TIMEOUT, details, "Timeout: Too large resource version: %lld, current: %lld", (long long)revision,
-			    (long long)cache_revision(q->server->cache));
+	return request_fail(q, ERR_TIMEOUT, details, "Timeout: Too large resource version: %lld, current: %lld",
+			    (long long)revision, (long long)cache_revision(q->server->cache));
 }
 
 int read_wait(struct request *q, int64_t revision, bool current, struct err *err)

@@ -47,9 +47,11 @@ int list_token_decode(struct arena *a, str text, struct list_token *ret, struct 
 	str version = val_as_str(val_find(v, STR("v"))), start = val_as_str(val_find(v, STR("start")));
 	ret->revision = val_as_int(val_find(v, STR("rv")));
 	if (!str_eq(version, STR("meta.k8s.io/v1")))
-		return err_set(err, ERR_BAD_REQUEST, INVALID ": server does not recognize this encoded version " STR_FMT, STR_ARG(version));
+		return err_set(err, ERR_BAD_REQUEST, INVALID ": server does not recognize this encoded version " STR_FMT,
+			       STR_ARG(version));
 	if (ret->revision == 0)
-		return err_set(err, ERR_BAD_REQUEST, INVALID ": incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
+		return err_set(err, ERR_BAD_REQUEST,
+			       INVALID ": incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
 	if (!start.n)
 		return err_set(err, ERR_BAD_REQUEST, INVALID ": encoded start key empty (version meta.k8s.io/v1)");
 	str key = start.p[0] == '/' ? start : arena_join(a, STR("/"), start);
@@ -186,11 +188,12 @@ static int fail_expired(struct request *q, const struct list_options *o, const s
 		q->failure = read_expired(q->arena, STR("The resourceVersion for the provided list is too old."));
 		return -ERR_EXPIRED;
 	}
-	q->failure = read_expired(q->arena, STR("The provided continue parameter is too old to display a consistent list result. You can "
-						"start a new list without the continue parameter, or use the continue token in this "
-						"response to retrieve the remainder of the results. Continuing with the provided token "
-						"results in an inconsistent list - objects that were created, modified, or deleted "
-						"between the time the first chunk was returned and now may show up in the list."));
+	static const str message = STR_INIT(
+		"The provided continue parameter is too old to display a consistent list result. You can start a new list "
+		"without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+		"results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+		"modified, or deleted between the time the first chunk was returned and now may show up in the list.");
+	q->failure = read_expired(q->arena, message);
 	str token = token_text(q->arena, -1, STR(""), g->start);
 	q->failure = val_with(q->arena, q->failure, val_of_str(token), metadata, continue);
 	return -ERR_EXPIRED;

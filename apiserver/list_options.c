@@ -41,7 +41,8 @@ static void check_list(struct field_errors *e, const struct list_options *o, str
 		if (o->next.n)
 			field_forbidden(e, at, "resourceVersionMatch is forbidden when continue is provided");
 		if (!str_eq(match, match_exact) && !str_eq(match, match_not_older))
-			field_not_supported(e, at, val_of_str(match), (const str[]){ match_exact, match_not_older, STR(""), STR_NONE });
+			field_not_supported(e, at, val_of_str(match),
+					    (const str[]){ match_exact, match_not_older, STR(""), STR_NONE });
 		if (str_eq(match, match_exact) && str_eq(o->revision, STR("0")))
 			field_forbidden(e, at, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
 	}
@@ -93,7 +94,9 @@ static int read_name(struct request *q, struct list_options *o, struct err *err)
 int list_options_read(struct request *q, struct list_options *o, struct err *err)
 {
 	bool watch = q->verb == REQUEST_WATCH;
-	*o = (struct list_options){ .revision = request_query(q, STR("resourceVersion")), .next = request_query(q, STR("continue")) };
+	*o = (struct list_options){
+		.revision = request_query(q, STR("resourceVersion")), .next = request_query(q, STR("continue")),
+	};
 	str match = request_query(q, STR("resourceVersionMatch"));
 	if (query_has(q, STR("sendInitialEvents")))
 		o->initial = request_query_bool(q, STR("sendInitialEvents")) ? INITIAL_YES : INITIAL_NO;

@@ -273,3 +273,16 @@ int negotiate_fail_patch(struct request *q)
 {
 	return request_fail(q, ERR_UNSUPPORTED_MEDIA, VAL_EMPTY_OBJECT, "415: Unsupported Media Type");
 }
+
+/* Accept-Encoding has the form of Accept without subtypes. */
+bool negotiate_gzip(const struct request *q)
+{
+	str rest = http_request_header(q->http, STR("accept-encoding")), part, name, parameter;
+	while (rest.n) {
+		str_cut(rest, ',', &part, &rest);
+		str_cut(part, ';', &name, &parameter);
+		if (str_eq(str_trim(name), STR("gzip")))
+			return !str_eq(str_trim(parameter), STR("q=0"));
+	}
+	return false;
+}

@@ -42,4 +42,7 @@ str negotiate_content_type(const struct request *q);
 /* The type of patches that is not taken: 415. */
 int negotiate_fail_patch(struct request *q);
 
+/* Whether the answer may be compressed: Accept-Encoding names gzip. */
+bool negotiate_gzip(const struct request *q);
+
 #endif

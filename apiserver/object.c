@@ -164,7 +164,8 @@ struct object *object_at_revision(const struct object *o, int64_t revision)
 	at->val.members = (struct member *)(void *)more;
 	struct val *metadata = metadata_of(at->val);
 	metadata->members = (struct member *)(void *)(more + root_size);
-	members_of(metadata)[revision_place(*metadata)].val = VAL_STR(str_span(more + root_size + metadata_size, text.n));
+	text.p = more + root_size + metadata_size;
+	members_of(metadata)[revision_place(*metadata)].val = VAL_STR(text);
 	at->frozen = frozen_ref(o->frozen);
 	at->revision = revision;
 	return at;
@@ -200,7 +201,8 @@ static struct bytes *bytes_of(const struct buf *b)
 /* An object that its own type does not fit is a bug here; its readers get an empty one, the log its name. */
 static void log_unencodable(const struct object *o, const char *form, const struct err *err)
 {
-	log_error("stored object cannot be encoded", KV("prefix", o->kind->prefix), KV("key", o->key), KV("form", form), KV("err", err));
+	log_error("stored object cannot be encoded", KV("prefix", o->kind->prefix), KV("key", o->key), KV("form", form),
+		  KV("err", err));
 }
 
 /* The length of {"kind":"Pod","apiVersion":"v1", if text begins so. */
@@ -239,7 +241,8 @@ static void envelope_measure(struct bytes *b, const struct type *type, struct ar
 		at++;
 	b->skip = (uint32_t)(at + 1);
 	b->tail = 4; /* empty contentEncoding and contentType */
-	assert(b->skip + b->tail <= b->n && b->p[4] == 0x0a && (unsigned char)b->p[5] == head && b->p[4 + 2 + head] == 0x12);
+	assert(b->skip + b->tail <= b->n);
+	assert(b->p[4] == 0x0a && (unsigned char)b->p[5] == head && b->p[4 + 2 + head] == 0x12);
 }
 
 const struct bytes *object_proto(struct object *o)

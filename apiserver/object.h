@@ -13,7 +13,7 @@ struct kind;
 /* Counted bytes. References may be given back in any thread. */
 struct bytes {
 	_Atomic uint32_t refs;
-	uint32_t skip;            /* JSON: length of {"kind":"Pod","apiVersion":"v1", and proto: of the envelope before the message */
+	uint32_t skip;            /* JSON: length of {"kind":"Pod","apiVersion":"v1",  proto: of what is before the message */
 	uint32_t tail;            /* proto: of the envelope after the message; JSON: 0 */
 	size_t n;
 	char p[];
@@ -34,7 +34,7 @@ struct object {
 	struct bytes *json, *proto;
 };
 
-/* The tree is copied (frozen). It has no resourceVersion (one that val has is dropped): that comes with object_set_revision. */
+/* The tree is copied (frozen), without its resourceVersion if it has one: that comes with object_set_revision. */
 struct object *object_new(struct kind *kind, str key, struct val val) NONNULL_RESULT;
 struct object *object_ref(struct object *o);
 void object_unref(struct object *o); /* NULL is fine */

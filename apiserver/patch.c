@@ -63,7 +63,7 @@ static int json_patch(struct request *q, struct val live, bool merge, struct val
 	int r = decode_free(q, q->body, strict, "error decoding patch: ", &patch);
 	if (r < 0)
 		return r;
-	r = patch_document(q->arena, live, q->endpoint->type, &doc, &err);
+	r = patch_document(q->arena, live, write_type(q), &doc, &err);
 	if (r == 0 && merge)
 		r = strict ? merge_patch_check(patch, &err) : 0;
 	else if (r == 0)
@@ -79,7 +79,7 @@ static int json_patch(struct request *q, struct val live, bool merge, struct val
 		return patch_failed(q, &err);
 	str json = arena_str(q->arena, buf_str(&text)), why;
 	struct object_kind kind;
-	if (write_decode_text(q, json, q->endpoint->type, strict, ret, &kind, &why) < 0 ||
+	if (write_decode_text(q, json, write_type(q), strict, ret, &kind, &why) < 0 ||
 	    (strict && write_strict_failed(q, strict, &why)))
 		return result_invalid(q, json, why);
 	return 0;
@@ -88,7 +88,7 @@ static int json_patch(struct request *q, struct val live, bool merge, struct val
 static int strategic_patch(struct request *q, struct val live, struct val *ret)
 {
 	struct err err = ERR_INIT;
-	const struct type *type = q->endpoint->type;
+	const struct type *type = write_type(q);
 	struct strict_errors *strict = collector(q);
 	struct val doc, patch;
 	str why;
@@ -142,10 +142,11 @@ static int apply(struct request *q, struct val live, struct val *ret)
 	if (r < 0)
 		return fail_bad_request(q, "error decoding YAML: " STR_FMT, STR_ARG(err_str(&err)));
 	struct apply_reset resets[RESETS_MAX];
+	const struct type *type = write_type(q);
 	struct apply_request req = {
-		.type = q->endpoint->type,
-		.api_version = type_api_version(q->arena, q->endpoint->type),
-		.kind = q->endpoint->type->name,
+		.type = type,
+		.api_version = type_api_version(q->arena, type),
+		.kind = type->name,
 		.subresource = q->subresource,
 		.manager = q->field_manager,
 		.now = meta_timestamp(q),
@@ -217,7 +218,7 @@ int write_patch(struct request *q, struct err *err)
 				     "the object has been modified; please apply your changes to the latest version and try again");
 	if (q->current && !version.n)
 		object = meta_put(q->arena, object, A_resourceVersion, val_get(q->old, metadata, resourceVersion));
-	if ((r = default_object(q->arena, q->endpoint->type, object, &object, err)) < 0)
+	if ((r = default_object(q->arena, write_type(q), object, &object, err)) < 0)
 		return r;
 	return write_take(q, live, object, is_apply, err);
 }

@@ -20,7 +20,7 @@ static int (*const stages[STAGE_MAX])(struct request *q, struct err *err) = {
 };
 
 const char *const stage_names[STAGE_MAX] = {
-#define STAGE_NAME(name, fn) [STAGE_##name] = #fn + sizeof("stage_") - 1,
+#define STAGE_NAME(name, fn) [STAGE_##name] = &#fn[sizeof("stage_") - 1],
 	STAGES(STAGE_NAME)
 #undef STAGE_NAME
 };

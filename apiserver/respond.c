@@ -30,21 +30,11 @@ static struct headers headers_of(struct request *q, str content_type)
 	struct headers h = { ARENA_ARRAY(q->arena, struct http_header, HEADERS_OWN + q->answer.n_headers), 0 };
 	if (content_type.n)
 		header_add(&h, STR("content-type"), content_type);
-	header_add(&h, STR("cache-control"), STR("no-cache, private"));
+	if (!http_header_find(q->answer.headers, q->answer.n_headers, STR("cache-control")).n)
+		header_add(&h, STR("cache-control"), STR("no-cache, private"));
 	for (size_t i = 0; i < q->answer.n_headers; i++)
 		h.v[h.n++] = q->answer.headers[i];
 	return h;
-}
-
-static bool takes_gzip(const struct request *q)
-{
-	str all = http_request_header(q->http, STR("accept-encoding")), token;
-	while (all.n) {
-		str_cut(all, ',', &token, &all);
-		if (str_eq(str_trim(token), STR("gzip")))
-			return true;
-	}
-	return false;
 }
 
 /* ---- bodies ---- */
@@ -80,7 +70,8 @@ static void bytes_stop(struct http_source *source) { free(CONTAINER_OF(source, s
 
 static void send_bytes(struct request *q, int status, str content_type, str body)
 {
-	if (LIKELY(body.n <= GZIP_FROM) || !takes_gzip(q)) {
+	bool is_encoded = http_header_find(q->answer.headers, q->answer.n_headers, STR("content-encoding")).n;
+	if (LIKELY(body.n <= GZIP_FROM) || is_encoded || !negotiate_gzip(q)) {
 		struct headers h = headers_of(q, content_type);
 		http_answer(q->http, status, h.v, h.n, body);
 		return;
@@ -153,7 +144,7 @@ int stage_respond(struct request *q, struct err *err)
 		return 0;
 	case ANSWER_LIST:
 		send_source(q, answer->status, encode_content_type(&q->accept, answer->list->watch), answer->list->source,
-			    answer->list->large && takes_gzip(q));
+			    answer->list->large && negotiate_gzip(q));
 		return 0;
 	case ANSWER_BYTES:
 		send_bytes(q, answer->status, answer->content_type, answer->bytes);

@@ -1,7 +1,26 @@
 #include "apiserver/subresource.h"
 
+#include "codec/atoms.h"
+#include "codec/types.h"
+#include "machinery/convert.h"
+
+#define CORE STR_INIT("")
+
 static const struct subresource table[] = {
+	{ CORE, STR_INIT("bindings"), STR_INIT(""), binding_handle },
+	{ CORE, STR_INIT("pods"), STR_INIT("binding"), binding_handle },
+	{ CORE, STR_INIT("pods"), STR_INIT("eviction"), eviction_handle },
 	{ .handle = NULL },
+};
+
+static const struct {
+	str group, resource, name;
+	const struct subresource_view *view;
+} views[] = {
+	{ CORE, STR_INIT("replicationcontrollers"), STR_INIT("scale"), &scale_view },
+	{ STR_INIT("apps"), STR_INIT("deployments"), STR_INIT("scale"), &scale_view },
+	{ STR_INIT("apps"), STR_INIT("replicasets"), STR_INIT("scale"), &scale_view },
+	{ STR_INIT("apps"), STR_INIT("statefulsets"), STR_INIT("scale"), &scale_view },
 };
 
 const struct subresource *subresource_find(const struct request *q)
@@ -10,4 +29,38 @@ const struct subresource *subresource_find(const struct request *q)
 		if (str_eq(s->resource, q->resource) && str_eq(s->name, q->subresource) && str_eq(s->group, q->group))
 			return s;
 	return NULL;
+}
+
+const struct subresource_view *subresource_view(const struct request *q)
+{
+	for (size_t i = 0; q->subresource.n && i < ARRAY_LEN(views); i++)
+		if (str_eq(views[i].resource, q->resource) && str_eq(views[i].name, q->subresource) && str_eq(views[i].group, q->group))
+			return views[i].view;
+	return NULL;
+}
+
+int subresource_answer(struct request *q, struct err *err)
+{
+	const struct subresource_view *view = subresource_view(q);
+	if (!view || q->answer.kind != ANSWER_OBJECT)
+		return 0;
+	struct val object = q->answer.val;
+	if (q->answer.object) {
+		object_unref(q->current);
+		q->current = TAKE(q->answer.object); /* what is shown borrows from it */
+		int r = convert_object(q->arena, q->current->val, q->endpoint->kind->hub, q->endpoint->type, &object, err);
+		if (r < 0)
+			return r;
+	}
+	int r = view->show(q, object, false, &object, err);
+	answer_val(q, q->answer.status, object, view->type);
+	return r;
+}
+
+void answer_done(struct request *q)
+{
+	struct val status = OBJECT(q->arena, F(kind, VAL_LIT("Status")), F(apiVersion, VAL_LIT("v1")), F(metadata, VAL_EMPTY_OBJECT),
+				   F(status, VAL_LIT("Success")), F(code, val_of_int(201)));
+	object_unref(TAKE(q->answer.object));
+	answer_val(q, 201, status, TYPE(meta_v1, Status));
 }

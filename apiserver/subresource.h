@@ -17,4 +17,31 @@ struct subresource {
 /* NULL when the request is an ordinary one. */
 const struct subresource *subresource_find(const struct request *q);
 
+/*
+ * A subresource that shows another object than the one that is stored (the Scale of a Deployment). It goes the way of all
+ * reads and writes, but clients read, send and patch that other object.
+ */
+struct subresource_view {
+	const struct type *type;
+	/* What it shows of a stored object in the endpoint's version; managed: with the managers of what it shows. */
+	int (*show)(struct request *q, struct val object, bool managed, struct val *ret, struct err *err);
+	/* The stored object with what a client has made of the shown one, in the endpoint's version; or a failure. */
+	int (*take)(struct request *q, struct val stored, struct val shown, struct val *ret, struct err *err);
+};
+
+/* NULL: the stored object is shown. */
+const struct subresource_view *subresource_view(const struct request *q);
+/* An answer with the stored object becomes one with what the view shows of it; for requests without a view, nothing. */
+int subresource_answer(struct request *q, struct err *err);
+
+/* {"kind":"Status",...,"status":"Success","code":201}: what was asked for is done. */
+void answer_done(struct request *q);
+
+/* ---- one per subject ---- */
+
+int binding_handle(struct request *q, struct err *err);        /* subresource_binding.c */
+int eviction_handle(struct request *q, struct err *err);       /* subresource_eviction.c */
+
+extern const struct subresource_view scale_view;               /* subresource_scale.c */
+
 #endif

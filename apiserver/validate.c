@@ -7,6 +7,7 @@
 #include "apiserver/apiserver.h"
 #include "apiserver/meta.h"
 #include "apiserver/pipeline.h"
+#include "apiserver/subresource.h"
 #include "apiserver/warnings.h"
 #include "apiserver/write.h"
 #include "codec/atoms.h"
@@ -59,12 +60,14 @@ static int prepare_changed(struct request *q, struct field_errors *e, struct err
 	int r = begin(q);
 	if (r < 0)
 		return r;
+	/* a view is written by changing what is behind it */
+	str subresource = subresource_view(q) ? STR_NONE : q->subresource;
 	q->object = keep(q, q->object);
-	r = prepare_update(q->arena, q->type, q->subresource, q->object, q->old, &q->object, err);
+	r = prepare_update(q->arena, q->type, subresource, q->object, q->old, &q->object, err);
 	if (r < 0)
 		return r;
-	if (q->subresource.n)
-		validate_subresource(q->type, q->subresource, q->object, q->old, e);
+	if (subresource.n)
+		validate_subresource(q->type, subresource, q->object, q->old, e);
 	else
 		validate_update(q->type, q->object, q->old, e);
 	return 0;

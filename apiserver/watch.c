@@ -138,8 +138,9 @@ static int show_bookmark(struct watch *w, int64_t revision, bool ends_initial)
 	struct member mark = { atom_make(a, STR("k8s.io/initial-events-end")), VAL_LIT("true") };
 	struct val metadata = OBJECT(a, F(resourceVersion, val_of_str(arena_printf(a, "%lld", (long long)revision))),
 				     F(annotations, ends_initial ? val_object(a, &mark, 1) : VAL_EMPTY));
-	return show_val(w, EVENT_BOOKMARK, OBJECT(a, F(kind, val_of_str(type->name)), F(apiVersion, val_of_str(type_api_version(a, type))),
-						  F(metadata, metadata)), type);
+	struct val bookmark = OBJECT(a, F(kind, val_of_str(type->name)), F(apiVersion, val_of_str(type_api_version(a, type))),
+				     F(metadata, metadata));
+	return show_val(w, EVENT_BOOKMARK, bookmark, type);
 }
 
 /* ---- the next event ---- */
@@ -158,7 +159,8 @@ static int show_change(struct watch *w, const struct cache_event *e)
 		r = show_object(w, plain[e->type], e->object);
 		return r < 0 ? r : 1;
 	}
-	bool now = e->type != CACHE_DELETED && list_options_match(o, e->object), before = e->before && list_options_match(o, e->before);
+	bool now = e->type != CACHE_DELETED && list_options_match(o, e->object);
+	bool before = e->before && list_options_match(o, e->before);
 	if (!now && !before)
 		return 0;
 	if (now)
@@ -326,7 +328,8 @@ static struct watch *watch_new(struct request *q, const struct list_options *o, 
 
 static void watch_begin_timer(struct watch *w)
 {
-	int64_t ns = MIN(w->options.timeout_s, (int64_t)TIMEOUT_MAX_S) * NS_PER_S, least = w->server->options.min_request_timeout_s * NS_PER_S;
+	int64_t ns = MIN(w->options.timeout_s, (int64_t)TIMEOUT_MAX_S) * NS_PER_S;
+	int64_t least = w->server->options.min_request_timeout_s * NS_PER_S;
 	if (ns <= 0 && least > 0)
 		ns = least + (int64_t)random_below((uint64_t)least);
 	w->end_ns = ns > 0 ? clock_now_ns() + ns : INT64_MAX;

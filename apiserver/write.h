@@ -29,7 +29,9 @@ bool write_strict_failed(struct request *q, const struct strict_errors *strict, 
  * error when there is nothing.
  */
 int write_load(struct request *q, bool fresh, struct err *err);
-/* The stored object in the endpoint's version. */
+/* What clients of this endpoint send: its type, or that of its view (subresource.h). */
+const struct type *write_type(const struct request *q);
+/* The stored object in the endpoint's version, or what its view shows of it. */
 int write_live(struct request *q, struct val *ret, struct err *err);
 /* Sets q->object (hub version) from an object in the endpoint's version, after its managedFields were brought up to date. */
 int write_take(struct request *q, struct val live, struct val object, bool managed, struct err *err);

@@ -41,8 +41,8 @@ static int check(const struct store_args *a, struct err *err)
 	printf("%-14s %s\n", "in use", report.in_use ? "yes, by a server" : "no");
 	print_report(&report);
 	if (!report.sound)
-		return err_set(err, ERR_UNAVAILABLE, "%s is damaged: %s; stop the server and bring back a snapshot with 'c8s store restore'",
-			       a->positional[1], report.problem);
+		return err_set(err, ERR_UNAVAILABLE, "%s is damaged: %s; stop the server and bring back a snapshot with"
+			       " 'c8s store restore'", a->positional[1], report.problem);
 	printf("%-14s sound\n", "condition");
 	return 0;
 }
@@ -67,8 +67,8 @@ static int restore(const struct store_args *a, struct err *err)
 	int r = store_file_restore(a->positional[1], a->positional[2], a->force, a->bump, &report, err);
 
 	if (r == -ERR_ALREADY_EXISTS)
-		return err_set(err, ERR_ALREADY_EXISTS, "%s exists already; --force puts the snapshot there and keeps the old one as %s.old",
-			       a->positional[2], a->positional[2]);
+		return err_set(err, ERR_ALREADY_EXISTS, "%s exists already; --force puts the snapshot there and keeps the old"
+			       " one as %s.old", a->positional[2], a->positional[2]);
 	if (r == 0) {
 		printf("%-14s %s\n", "restored", a->positional[2]);
 		print_report(&report);

@@ -35,7 +35,8 @@ static void write_again(struct arena *a, const struct http1_head *h)
 	if (h->version < 11)
 		return; /* written as 1.1, which wants more headers */
 	check(http1_parse(&p, buf_str(&b), a, &again, &used, NULL) == 1, "a head reads again");
-	check(again.n_headers == h->n_headers && str_eq(again.path, h->path) && again.framing == h->framing, "and as the same");
+	check(again.n_headers == h->n_headers && str_eq(again.path, h->path) && again.framing == h->framing,
+	      "and as the same");
 }
 
 static void run(str in, size_t step, bool response, struct result *r)
@@ -100,7 +101,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	run(in, in.n + 1, response, &whole);
 	run(in, 1 + (data[0] >> 1), response, &pieces);
 	check(whole.head == pieces.head && whole.body == pieces.body, "pieces make no difference");
-	check(whole.body < 0 || (whole.used == pieces.used && str_eq(buf_str(&whole.data), buf_str(&pieces.data))), "nor to the data");
+	check(whole.body < 0 || (whole.used == pieces.used && str_eq(buf_str(&whole.data), buf_str(&pieces.data))),
+	      "nor to the data");
 	buf_done(&whole.data);
 	buf_done(&pieces.data);
 	try_url(in);

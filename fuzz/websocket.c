@@ -39,7 +39,8 @@ static void try_handshake(str in)
 	static const char *const supported[] = { "a", "b", NULL };
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct http_header h[] = {
-		{ STR("connection"), STR("upgrade") }, { STR("upgrade"), STR("websocket") }, { STR("sec-websocket-version"), STR("13") },
+		{ STR("connection"), STR("upgrade") }, { STR("upgrade"), STR("websocket") },
+		{ STR("sec-websocket-version"), STR("13") },
 		{ STR("sec-websocket-key"), in }, { STR("sec-websocket-protocol"), in },
 	};
 	struct ws_headers answer;

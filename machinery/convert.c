@@ -72,8 +72,8 @@ convert_rule *convert_rule_of(const struct type *from, const struct type *to)
 static int cannot_convert(const struct type *from, const struct type *to, str why, struct err *err)
 {
 	return err_set(err, ERR_INTERNAL, STR_FMT "." STR_FMT " cannot be converted to " STR_FMT "." STR_FMT "%s" STR_FMT,
-		       STR_ARG(from->package), STR_ARG(from->name), STR_ARG(to->package), STR_ARG(to->name), why.n ? ": " : "",
-		       STR_ARG(why));
+		       STR_ARG(from->package), STR_ARG(from->name), STR_ARG(to->package), STR_ARG(to->name),
+		       why.n ? ": " : "", STR_ARG(why));
 }
 
 /* Events are the one kind that lives in two groups. */

@@ -12,9 +12,17 @@
 enum { DEFAULT_CPU_PERCENT = 80, ANNOTATION_MAX = 4 << 20 };
 
 #define ANNOTATION(name) STR_INIT("autoscaling.alpha.kubernetes.io/" name)
-static const str metrics_annotation = ANNOTATION("metrics"), statuses_annotation = ANNOTATION("current-metrics"),
-		 conditions_annotation = ANNOTATION("conditions"), behavior_annotation = ANNOTATION("behavior"),
-		 scale_down_annotation = ANNOTATION("scale-down-tolerance"), scale_up_annotation = ANNOTATION("scale-up-tolerance");
+static const str metrics_annotation = ANNOTATION("metrics");
+static const str statuses_annotation = ANNOTATION("current-metrics");
+static const str conditions_annotation = ANNOTATION("conditions");
+static const str behavior_annotation = ANNOTATION("behavior");
+static const str scale_down_annotation = ANNOTATION("scale-down-tolerance");
+static const str scale_up_annotation = ANNOTATION("scale-up-tolerance");
+
+/* What is in them. */
+static const struct type *const metric_type = TYPE(autoscaling_v1, MetricSpec);
+static const struct type *const status_type = TYPE(autoscaling_v1, MetricStatus);
+static const struct type *const condition_type = TYPE(autoscaling_v1, HorizontalPodAutoscalerCondition);
 
 static bool is_ours(str annotation)
 {
@@ -89,7 +97,7 @@ static struct val old_external_status(struct arena *a, struct val m)
 /* What was no pointer in the old form has a value in any case. */
 static struct val amount(struct val quantity) { return val_exists(quantity) ? quantity : VAL_LIT("0"); }
 
-static bool is_zero_amount(struct val quantity) { return !val_exists(quantity) || str_eq(val_as_str(quantity), STR("0")); }
+static bool is_zero_amount(struct val quantity) { return str_eq(val_as_str(amount(quantity)), STR("0")); }
 
 static struct val metric_of(struct arena *a, struct val m, struct val selector)
 {
@@ -107,12 +115,14 @@ static struct val new_object_source(struct arena *a, struct val m)
 		value = amount(value);
 	struct val target = OBJECT(a, F(type, averaged ? VAL_LIT("AverageValue") : VAL_LIT("Value")), F(value, value),
 				   F(averageValue, average));
-	return OBJECT(a, F(describedObject, val_get(m, target)), F(target, target), F(metric, metric_of(a, m, val_get(m, selector))));
+	return OBJECT(a, F(describedObject, val_get(m, target)), F(target, target),
+		      F(metric, metric_of(a, m, val_get(m, selector))));
 }
 
 static struct val new_pods_source(struct arena *a, struct val m)
 {
-	struct val target = OBJECT(a, F(type, VAL_LIT("AverageValue")), F(averageValue, amount(val_get(m, targetAverageValue))));
+	struct val average = amount(val_get(m, targetAverageValue));
+	struct val target = OBJECT(a, F(type, VAL_LIT("AverageValue")), F(averageValue, average));
 	return OBJECT(a, F(metric, metric_of(a, m, val_get(m, selector))), F(target, target));
 }
 
@@ -127,14 +137,15 @@ static struct val new_resource_source(struct arena *a, struct val m)
 static struct val new_external_source(struct arena *a, struct val m)
 {
 	struct val value = val_get(m, targetValue);
-	struct val target = OBJECT(a, F(type, val_exists(value) ? VAL_LIT("Value") : VAL_LIT("AverageValue")), F(value, value),
-				   F(averageValue, val_get(m, targetAverageValue)));
+	struct val target = OBJECT(a, F(type, val_exists(value) ? VAL_LIT("Value") : VAL_LIT("AverageValue")),
+				   F(value, value), F(averageValue, val_get(m, targetAverageValue)));
 	return OBJECT(a, F(metric, metric_of(a, m, val_get(m, metricSelector))), F(target, target));
 }
 
 static struct val new_object_status(struct arena *a, struct val m)
 {
-	struct val current = OBJECT(a, F(value, amount(val_get(m, currentValue))), F(averageValue, val_get(m, averageValue)));
+	struct val value = amount(val_get(m, currentValue));
+	struct val current = OBJECT(a, F(value, value), F(averageValue, val_get(m, averageValue)));
 	return OBJECT(a, F(metric, metric_of(a, m, val_get(m, selector))), F(current, current),
 		      F(describedObject, val_get(m, target)));
 }
@@ -154,7 +165,8 @@ static struct val new_resource_status(struct arena *a, struct val m)
 
 static struct val new_external_status(struct arena *a, struct val m)
 {
-	struct val current = OBJECT(a, F(value, amount(val_get(m, currentValue))), F(averageValue, val_get(m, currentAverageValue)));
+	struct val value = amount(val_get(m, currentValue));
+	struct val current = OBJECT(a, F(value, value), F(averageValue, val_get(m, currentAverageValue)));
 	return OBJECT(a, F(metric, metric_of(a, m, val_get(m, metricSelector))), F(current, current));
 }
 
@@ -165,10 +177,13 @@ struct metric_rules {
 	convert_rule *object, *pods, *resource, *external;
 };
 
-static const struct metric_rules old_source = { old_object_source, old_pods_source, old_resource_source, old_external_source };
-static const struct metric_rules new_source = { new_object_source, new_pods_source, new_resource_source, new_external_source };
-static const struct metric_rules old_status = { old_object_status, old_pods_status, old_resource_status, old_external_status };
-static const struct metric_rules new_status = { new_object_status, new_pods_status, new_resource_status, new_external_status };
+#define METRIC_RULES(form, part)                                                                             \
+	static const struct metric_rules form##_##part = { form##_object_##part, form##_pods_##part,         \
+							   form##_resource_##part, form##_external_##part }
+METRIC_RULES(old, source);
+METRIC_RULES(new, source);
+METRIC_RULES(old, status);
+METRIC_RULES(new, status);
 
 static struct val member_by(struct arena *a, struct val metric, atom name, convert_rule *rule)
 {
@@ -190,7 +205,10 @@ static bool is_cpu(struct val metric)
 	return str_eq(val_str(metric, type), STR("Resource")) && str_eq(val_str(metric, resource, name), STR("cpu"));
 }
 
-static bool is_cpu_target(struct val metric) { return is_cpu(metric) && val_has(metric, resource, target, averageUtilization); }
+static bool is_cpu_target(struct val metric)
+{
+	return is_cpu(metric) && val_has(metric, resource, target, averageUtilization);
+}
 
 /* ---- annotations ---- */
 
@@ -226,15 +244,20 @@ static struct val with_behavior(struct arena *a, struct val annotations, struct 
 	return val_put(a, annotations, atom_make(a, behavior_annotation), VAL_STR(arena_str(a, buf_str(&b))));
 }
 
+static bool annotation_tree(struct arena *a, struct val annotations, str name, struct val *ret)
+{
+	struct val text = val_find(annotations, name);
+	struct json_decode_options options = { .sort_keys = true };
+	return val_exists(text) && json_decode(a, val_as_str(text), &options, ret, NULL) >= 0;
+}
+
 /* The list in an annotation. False: there is none, or it is not what it should be, which Kubernetes passes over. */
 static bool annotation_list(struct arena *a, struct val annotations, str name, const struct type *type, struct val *ret)
 {
-	struct val text = val_find(annotations, name), list;
+	struct val list;
 	struct val_builder b = val_builder(a);
 
-	if (!val_exists(text) || json_decode(a, val_as_str(text), &(struct json_decode_options){ .sort_keys = true }, &list, NULL) < 0)
-		return false;
-	if (!val_is(list, VAL_LIST) && !val_is(list, VAL_NULL))
+	if (!annotation_tree(a, annotations, name, &list) || !(val_is(list, VAL_LIST) || val_is(list, VAL_NULL)))
 		return false;
 	VAL_EACH(item, list) {
 		struct val typed = VAL_EMPTY_OBJECT;
@@ -270,10 +293,10 @@ static struct val published_names(struct arena *a, struct val v, unsigned depth)
 
 static struct val annotation_behavior(struct arena *a, struct val annotations)
 {
-	struct val text = val_find(annotations, behavior_annotation), v;
+	struct val v;
 	const struct type *type = TYPE(autoscaling_v2, HorizontalPodAutoscalerBehavior);
 
-	if (!val_exists(text) || json_decode(a, val_as_str(text), &(struct json_decode_options){ .sort_keys = true }, &v, NULL) < 0)
+	if (!annotation_tree(a, annotations, behavior_annotation, &v))
 		return VAL_EMPTY;
 	if (!val_is(v, VAL_OBJECT) || val_canonical(a, published_names(a, v, 0), type, NULL, &v, NULL) < 0)
 		return VAL_EMPTY;
@@ -293,7 +316,7 @@ static struct val new_metrics(struct arena *a, struct val hpa, struct val annota
 	struct val cpu = val_get(hpa, spec, targetCPUUtilizationPercentage), others = VAL_EMPTY_LIST;
 	struct val_builder b = val_builder(a);
 
-	(void)annotation_list(a, annotations, metrics_annotation, TYPE(autoscaling_v1, MetricSpec), &others);
+	(void)annotation_list(a, annotations, metrics_annotation, metric_type, &others);
 	VAL_EACH(m, others)
 		val_add_item(&b, metric_convert(a, *m, &new_source));
 	if (val_exists(cpu))
@@ -308,7 +331,7 @@ static struct val new_statuses(struct arena *a, struct val hpa, struct val annot
 	struct val cpu = val_get(hpa, status, currentCPUUtilizationPercentage), list = VAL_EMPTY_LIST;
 	struct val_builder b = val_builder(a);
 
-	if (annotation_list(a, annotations, statuses_annotation, TYPE(autoscaling_v1, MetricStatus), &list)) {
+	if (annotation_list(a, annotations, statuses_annotation, status_type, &list)) {
 		VAL_EACH(m, list)
 			val_add_item(&b, metric_convert(a, *m, &new_status));
 	} else if (val_exists(cpu)) {
@@ -326,15 +349,17 @@ struct val convert_autoscaler_v1_to_v2(struct arena *a, struct val hpa)
 
 	v = val_with(a, v, annotation_behavior(a, annotations), spec, behavior);
 	v = val_with(a, v, new_statuses(a, hpa, annotations), status, currentMetrics);
-	if (annotation_list(a, annotations, conditions_annotation, TYPE(autoscaling_v1, HorizontalPodAutoscalerCondition), &conditions) &&
-	    conditions.n)
+	if (annotation_list(a, annotations, conditions_annotation, condition_type, &conditions) && conditions.n)
 		v = val_with(a, v, conditions, status, conditions);
-	return val_exists(annotations) ? val_with(a, v, annotations_without_ours(a, annotations), metadata, annotations) : v;
+	if (!val_exists(annotations))
+		return v;
+	return val_with(a, v, annotations_without_ours(a, annotations), metadata, annotations);
 }
 
 struct val convert_autoscaler_v2_to_v1(struct arena *a, struct val hpa)
 {
-	struct val annotations = annotations_without_ours(a, val_get(hpa, metadata, annotations)), target = VAL_EMPTY, current = VAL_EMPTY;
+	struct val annotations = annotations_without_ours(a, val_get(hpa, metadata, annotations));
+	struct val target = VAL_EMPTY, current = VAL_EMPTY;
 	struct val_builder others = val_builder(a), statuses = val_builder(a);
 
 	VAL_EACH(m, val_get(hpa, spec, metrics)) {
@@ -348,11 +373,10 @@ struct val convert_autoscaler_v2_to_v1(struct arena *a, struct val hpa)
 			current = val_get(*m, resource, current, averageUtilization);
 		val_add_item(&statuses, metric_convert(a, *m, &old_status));
 	}
-	annotations = with_list(a, annotations, metrics_annotation, val_end_list(&others), TYPE(autoscaling_v1, MetricSpec));
-	annotations = with_list(a, annotations, statuses_annotation, val_end_list(&statuses), TYPE(autoscaling_v1, MetricStatus));
+	annotations = with_list(a, annotations, metrics_annotation, val_end_list(&others), metric_type);
+	annotations = with_list(a, annotations, statuses_annotation, val_end_list(&statuses), status_type);
 	annotations = with_behavior(a, annotations, val_get(hpa, spec, behavior));
-	annotations = with_list(a, annotations, conditions_annotation, val_get(hpa, status, conditions),
-				TYPE(autoscaling_v1, HorizontalPodAutoscalerCondition));
+	annotations = with_list(a, annotations, conditions_annotation, val_get(hpa, status, conditions), condition_type);
 	struct val v = val_with(a, hpa, target, spec, targetCPUUtilizationPercentage);
 	if (val_exists(current))
 		v = val_with(a, v, current, status, currentCPUUtilizationPercentage);

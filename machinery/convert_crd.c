@@ -35,7 +35,9 @@ static struct val version_convert(struct arena *a, struct val version, struct va
 			version = val_put(a, version, names[i].own, common);
 	}
 	struct val columns = val_get(version, additionalPrinterColumns);
-	return val_len(columns) ? val_with(a, version, edit_items(a, columns, column_convert), additionalPrinterColumns) : version;
+	if (!val_len(columns))
+		return version;
+	return val_with(a, version, edit_items(a, columns, column_convert), additionalPrinterColumns);
 }
 
 static struct val versions_convert(struct arena *a, struct val spec)
@@ -54,7 +56,8 @@ static struct val versions_convert(struct arena *a, struct val spec)
 
 static struct val conversion_convert(struct arena *a, struct val conversion)
 {
-	struct val client = val_find(conversion, STR("webhookClientConfig")), reviews = val_get(conversion, conversionReviewVersions);
+	struct val client = val_find(conversion, STR("webhookClientConfig"));
+	struct val reviews = val_get(conversion, conversionReviewVersions);
 
 	if (val_is_nil(client) && val_is_nil(reviews))
 		return conversion;

@@ -4,7 +4,7 @@
 
 #include "machinery/convert.h"
 
-/* The members of the object as the other version has them, in any order; what that version does not know is dropped later. */
+/* The members of the object as the other version has them, in any order; what it does not know is dropped later. */
 typedef struct val convert_rule(struct arena *a, struct val object);
 
 /* convert_autoscaling.c: HorizontalPodAutoscaler */

@@ -1,6 +1,6 @@
 /*
- * resource.k8s.io/v1beta1 has a request's fields beside its name, and a device's in `basic`; later versions have the former in
- * `exactly` and the latter beside the name.
+ * resource.k8s.io/v1beta1 has a request's fields beside its name, and a device's in `basic`; later versions have the
+ * former in `exactly` and the latter beside the name.
  */
 #include "codec/atoms.h"
 #include "machinery/convert_priv.h"
@@ -33,10 +33,10 @@ static struct val members_out_of(struct arena *a, struct val object, atom inner)
 	return val_end_object(&b);
 }
 
-static struct val request_from_v1beta1(struct arena *a, struct val request) { return members_into(a, request, A_exactly, false); }
-static struct val request_to_v1beta1(struct arena *a, struct val request) { return members_out_of(a, request, A_exactly); }
-static struct val device_from_v1beta1(struct arena *a, struct val device) { return members_out_of(a, device, A_basic); }
-static struct val device_to_v1beta1(struct arena *a, struct val device) { return members_into(a, device, A_basic, true); }
+static struct val request_from_v1beta1(struct arena *a, struct val r) { return members_into(a, r, A_exactly, false); }
+static struct val request_to_v1beta1(struct arena *a, struct val r) { return members_out_of(a, r, A_exactly); }
+static struct val device_from_v1beta1(struct arena *a, struct val d) { return members_out_of(a, d, A_basic); }
+static struct val device_to_v1beta1(struct arena *a, struct val d) { return members_into(a, d, A_basic, true); }
 
 typedef struct val item_edit(struct arena *a, struct val item);
 
@@ -56,8 +56,8 @@ static struct val template_spec(struct arena *a, struct val template, item_edit 
 	return val_with(a, template, spec_requests(a, val_get(template, spec, spec), edit), spec, spec);
 }
 
-struct val convert_claim_from_v1beta1(struct arena *a, struct val claim) { return claim_spec(a, claim, request_from_v1beta1); }
-struct val convert_claim_to_v1beta1(struct arena *a, struct val claim) { return claim_spec(a, claim, request_to_v1beta1); }
+struct val convert_claim_from_v1beta1(struct arena *a, struct val v) { return claim_spec(a, v, request_from_v1beta1); }
+struct val convert_claim_to_v1beta1(struct arena *a, struct val v) { return claim_spec(a, v, request_to_v1beta1); }
 
 struct val convert_claim_template_from_v1beta1(struct arena *a, struct val template)
 {
@@ -75,5 +75,5 @@ static struct val slice_devices(struct arena *a, struct val slice, item_edit *ed
 	return val_exists(devices) ? val_with(a, slice, edit_items(a, devices, edit), spec, devices) : slice;
 }
 
-struct val convert_slice_from_v1beta1(struct arena *a, struct val slice) { return slice_devices(a, slice, device_from_v1beta1); }
-struct val convert_slice_to_v1beta1(struct arena *a, struct val slice) { return slice_devices(a, slice, device_to_v1beta1); }
+struct val convert_slice_from_v1beta1(struct arena *a, struct val v) { return slice_devices(a, v, device_from_v1beta1); }
+struct val convert_slice_to_v1beta1(struct arena *a, struct val v) { return slice_devices(a, v, device_to_v1beta1); }

@@ -26,7 +26,7 @@ static struct val created_at(const struct row *row)
 
 static const struct column default_columns[] = {
 	NAME,
-	COLUMN("Created At", "date", 0, "Time when the object was created", CALL(created_at)),
+	COLUMN("Created At", "date", 0, AGE_TEXT, CALL(created_at)),
 };
 
 static const struct table default_table = TABLE("", "", default_columns);

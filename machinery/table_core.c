@@ -9,8 +9,8 @@ enum { TEXT_MAX = 1 << 20 };
 
 static const struct column pod_template[] = {
 	NAME,
-	COLUMN("Containers", "string", 0, "Names of the containers in the template", NAMES(template, spec, containers)),
-	COLUMN("Images", "string", 0, "Images of the containers in the template", IMAGES(template, spec, containers)),
+	COLUMN("Containers", "string", 0, "Names of each container in the template.", NAMES(template, spec, containers)),
+	COLUMN("Images", "string", 0, "Images referenced by each container in the template.", IMAGES(template, spec, containers)),
 	COLUMN("Pod Labels", "string", 0, "Labels of pods made from the template", LABELS(template, metadata, labels)),
 };
 
@@ -20,7 +20,13 @@ static const struct column replication_controller[] = {
 	AGE,
 	CONTAINERS(spec, template, spec, containers),
 	CONTAINER_IMAGES(spec, template, spec, containers),
-	COLUMN("Selector", "string", 1, "Labels of the pods that are counted", LABELS(spec, selector)),
+	COLUMN("Selector", "string", 1,
+	       "Selector is a label query over pods that should match the Replicas count. If Selector "
+	       "is empty, it is defaulted to the labels present on the Pod template. Label keys and "
+	       "values that must match in order to be controlled by this replication controller, if "
+	       "empty defaulted to labels on Pod template. More info: "
+	       "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
+	       LABELS(spec, selector)),
 };
 
 /* ---- Service, Endpoints ---- */
@@ -62,12 +68,54 @@ static struct val service_ports(const struct row *row)
 
 static const struct column service[] = {
 	NAME,
-	COLUMN("Type", "string", 0, "How the service is exposed", TEXT(spec, type)),
-	COLUMN("Cluster-IP", "string", 0, "Address inside of the cluster", CALL(cluster_ip)),
-	COLUMN("External-IP", "string", 0, "Addresses outside of the cluster", CALL(external_ip)),
-	COLUMN("Port(s)", "string", 0, "Ports, with those on nodes", CALL(service_ports)),
+	COLUMN("Type", "string", 0,
+	       "type determines how the Service is exposed. Defaults to ClusterIP. Valid options are "
+	       "ExternalName, ClusterIP, NodePort, and LoadBalancer. \"ClusterIP\" allocates a "
+	       "cluster-internal IP address for load-balancing to endpoints. Endpoints are determined "
+	       "by the selector or if that is not specified, by manual construction of an Endpoints "
+	       "object or EndpointSlice objects. If clusterIP is \"None\", no virtual IP is allocated "
+	       "and the endpoints are published as a set of endpoints rather than a virtual IP. "
+	       "\"NodePort\" builds on ClusterIP and allocates a port on every node which routes to "
+	       "the same endpoints as the clusterIP. \"LoadBalancer\" builds on NodePort and creates "
+	       "an external load-balancer (if supported in the current cloud) which routes to the "
+	       "same endpoints as the clusterIP. \"ExternalName\" aliases this service to the "
+	       "specified externalName. Several other fields do not apply to ExternalName services. "
+	       "More info: "
+	       "https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types",
+	       TEXT(spec, type)),
+	COLUMN("Cluster-IP", "string", 0,
+	       "clusterIP is the IP address of the service and is usually assigned randomly. If an "
+	       "address is specified manually, is in-range (as per system configuration), and is not "
+	       "in use, it will be allocated to the service; otherwise creation of the service will "
+	       "fail. This field may not be changed through updates unless the type field is also "
+	       "being changed to ExternalName (which requires this field to be blank) or the type "
+	       "field is being changed from ExternalName (in which case this field may optionally be "
+	       "specified, as describe above).  Valid values are \"None\", empty string (\"\"), or a "
+	       "valid IP address. Setting this to \"None\" makes a \"headless service\" (no virtual "
+	       "IP), which is useful when direct endpoint connections are preferred and proxying is "
+	       "not required.  Only applies to types ClusterIP, NodePort, and LoadBalancer. If this "
+	       "field is specified when creating a Service of type ExternalName, creation will fail. "
+	       "This field will be wiped when updating a Service to type ExternalName. More info: "
+	       "https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies",
+	       CALL(cluster_ip)),
+	COLUMN("External-IP", "string", 0,
+	       "externalIPs is a list of IP addresses for which nodes in the cluster will also accept "
+	       "traffic for this service.  These IPs are not managed by Kubernetes.  The user is "
+	       "responsible for ensuring that traffic arrives at a node with this IP.  A common "
+	       "example is external load-balancers that are not part of the Kubernetes system.",
+	       CALL(external_ip)),
+	COLUMN("Port(s)", "string", 0,
+	       "The list of ports that are exposed by this service. More info: "
+	       "https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies",
+	       CALL(service_ports)),
 	AGE,
-	COLUMN("Selector", "string", 1, "Labels of the pods behind the service", LABELS(spec, selector)),
+	COLUMN("Selector", "string", 1,
+	       "Route service traffic to pods with label keys and values matching this selector. If "
+	       "empty or not present, the service is assumed to have an external process managing its "
+	       "endpoints, which Kubernetes will not modify. Only applies to types ClusterIP, "
+	       "NodePort, and LoadBalancer. Ignored if type is ExternalName. More info: "
+	       "https://kubernetes.io/docs/concepts/services-networking/service/",
+	       LABELS(spec, selector)),
 };
 
 static void add_addresses(struct cell_few *f, struct val addresses, int64_t port)
@@ -103,7 +151,14 @@ static struct val endpoint_addresses(const struct row *row)
 
 static const struct column endpoints[] = {
 	NAME,
-	COLUMN("Endpoints", "string", 0, "Addresses and ports behind the service", CALL(endpoint_addresses)),
+	COLUMN("Endpoints", "string", 0,
+	       "The set of all endpoints is the union of all subsets. Addresses are placed into "
+	       "subsets according to the IPs they share. A single address with multiple ports, some "
+	       "of which are ready and some of which are not (because they come from different "
+	       "containers) will result in the address being displayed in different subsets for the "
+	       "different ports. No address will appear in both Addresses and NotReadyAddresses in "
+	       "the same subset. Sets of addresses and ports that comprise a service.",
+	       CALL(endpoint_addresses)),
 	AGE,
 };
 
@@ -154,18 +209,36 @@ static struct val node_kernel(const struct row *row)
 	return machine.n ? cell_printf(row, STR_FMT " (" STR_FMT ")", STR_ARG(kernel), STR_ARG(machine)) : val_of_str(kernel);
 }
 
+#define NODE_ADDRESSES                                                                          \
+	"List of addresses reachable to the node. Queried from cloud provider, if available. "  \
+	"More info: https://kubernetes.io/docs/reference/node/node-status/#addresses Note: "    \
+	"This field is declared as mergeable, but the merge key is not sufficiently unique, "   \
+	"which can cause data corruption when it is merged. Callers should instead use a "      \
+	"full-replacement patch. See https://pr.k8s.io/79391 for an example. Consumers should " \
+	"assume that addresses can change during the lifetime of a Node. However, there are "   \
+	"some exceptions where this may not be possible, such as Pods that inherit a Node's "   \
+	"address in its own status or consumers of the downward API (status.hostIP)."
+
 static const struct column node[] = {
 	NAME,
-	COLUMN("Status", "string", 0, "Whether the node is ready for pods", CALL(node_status)),
-	COLUMN("Roles", "string", 0, "Roles from the node's labels", CALL(node_roles)),
+	COLUMN("Status", "string", 0, "The status of the node", CALL(node_status)),
+	COLUMN("Roles", "string", 0, "The roles of the node", CALL(node_roles)),
 	AGE,
-	COLUMN("Version", "string", 0, "Version of the kubelet", TEXT(status, nodeInfo, kubeletVersion)),
-	COLUMN("Internal-IP", "string", 1, "Address inside of the cluster", CALL(node_internal_ip)),
-	COLUMN("External-IP", "string", 1, "Address outside of the cluster", CALL(node_external_ip)),
-	COLUMN("OS-Image", "string", 1, "Operating system", TEXT(status, nodeInfo, osImage), OR("<unknown>")),
-	COLUMN("Kernel-Version", "string", 1, "Kernel and machine", CALL(node_kernel)),
-	COLUMN("Container-Runtime", "string", 1, "Runtime and its version", TEXT(status, nodeInfo, containerRuntimeVersion),
-	       OR("<unknown>")),
+	COLUMN("Version", "string", 0,
+	       "Kubelet Version reported by the node.",
+	       TEXT(status, nodeInfo, kubeletVersion)),
+	COLUMN("Internal-IP", "string", 1, NODE_ADDRESSES, CALL(node_internal_ip)),
+	COLUMN("External-IP", "string", 1, NODE_ADDRESSES, CALL(node_external_ip)),
+	COLUMN("OS-Image", "string", 1,
+	       "OS Image reported by the node from /etc/os-release (e.g. Debian GNU/Linux 7 (wheezy)).",
+	       TEXT(status, nodeInfo, osImage), OR("<unknown>")),
+	COLUMN("Kernel-Version", "string", 1,
+	       "Kernel Version reported by the node from 'uname -r' (e.g. 3.16.0-0.bpo.4-amd64).",
+	       CALL(node_kernel)),
+	COLUMN("Container-Runtime", "string", 1,
+	       "ContainerRuntime Version reported by the node through runtime remote API (e.g. "
+	       "containerd://1.4.2).",
+	       TEXT(status, nodeInfo, containerRuntimeVersion), OR("<unknown>")),
 };
 
 /* ---- Event, in the form of either of its groups ---- */
@@ -223,16 +296,39 @@ static struct val event_source(const struct row *row)
 static struct val event_message(const struct row *row) { return val_of_str(str_trim(val_as_str(event_field(row, A_message, A_note)))); }
 
 static const struct column event[] = {
-	COLUMN("Last Seen", "string", 0, "Time since it happened last", CALL(last_seen)),
-	COLUMN("Type", "string", 0, "Normal or Warning", TEXT(type)),
-	COLUMN("Reason", "string", 0, "Why it happened, in a word", TEXT(reason)),
-	COLUMN("Object", "string", 0, "What it happened to", CALL(event_object)),
-	COLUMN("Subobject", "string", 1, "Part of the object", CALL(event_subobject)),
-	COLUMN("Source", "string", 1, "Who reported it", CALL(event_source)),
-	COLUMN("Message", "string", 0, "What happened", CALL(event_message)),
-	COLUMN("First Seen", "string", 1, "Time since it happened first", CALL(first_seen)),
-	COLUMN("Count", "string", 1, "How often it happened", CALL(event_count)),
-	COLUMN_WITH_FORMAT("Name", "string", "name", 1, "Name of the object", TEXT(metadata, name)),
+	COLUMN("Last Seen", "string", 0,
+	       "The time at which the most recent occurrence of this event was recorded.",
+	       CALL(last_seen)),
+	COLUMN("Type", "string", 0,
+	       "Type of this event (Normal, Warning), new types could be added in the future",
+	       TEXT(type)),
+	COLUMN("Reason", "string", 0,
+	       "This should be a short, machine understandable string that gives the reason for the "
+	       "transition into the object's current status.",
+	       TEXT(reason)),
+	COLUMN("Object", "string", 0, "The object that this event is about.", CALL(event_object)),
+	COLUMN("Subobject", "string", 1,
+	       "If referring to a piece of an object instead of an entire object, this string should "
+	       "contain a valid JSON/Go field access statement, such as "
+	       "desiredState.manifest.containers[2]. For example, if the object reference is to a "
+	       "container within a pod, this would take on a value like: \"spec.containers{name}\" "
+	       "(where \"name\" refers to the name of the container that triggered the event) or if "
+	       "no container name is specified \"spec.containers[2]\" (container with index 2 in this "
+	       "pod). This syntax is chosen only to have some well-defined way of referencing a part "
+	       "of an object.",
+	       CALL(event_subobject)),
+	COLUMN("Source", "string", 1,
+	       "The component reporting this event. Should be a short machine understandable string.",
+	       CALL(event_source)),
+	COLUMN("Message", "string", 0,
+	       "A human-readable description of the status of this operation.",
+	       CALL(event_message)),
+	COLUMN("First Seen", "string", 1,
+	       "The time at which the event was first recorded. (Time of server receipt is in "
+	       "TypeMeta.)",
+	       CALL(first_seen)),
+	COLUMN("Count", "string", 1, "The number of times this event has occurred.", CALL(event_count)),
+	COLUMN_WITH_FORMAT("Name", "string", "name", 1, NAME_TEXT, TEXT(metadata, name)),
 };
 
 /* ---- ResourceQuota ---- */
@@ -261,19 +357,32 @@ static struct val quota_limits(const struct row *row) { return quota(row, true);
 
 static const struct column resource_quota[] = {
 	NAME,
-	COLUMN("Request", "string", 0, "Used and allowed, of what is requested or counted", CALL(quota_requests)),
-	COLUMN("Limit", "string", 0, "Used and allowed, of limits", CALL(quota_limits)),
+	COLUMN("Request", "string", 0,
+	       "Request represents a minimum amount of cpu/memory that a container may consume.",
+	       CALL(quota_requests)),
+	COLUMN("Limit", "string", 0,
+	       "Limits control the maximum amount of cpu/memory that a container may use independent "
+	       "of contention on the node.",
+	       CALL(quota_limits)),
 	AGE,
 };
 
 /* ---- small ones ---- */
 
-static const struct column namespace[] = { NAME, COLUMN("Status", "string", 0, "Phase of the namespace", TEXT(status, phase)), AGE };
+static const struct column namespace[] = { NAME, COLUMN("Status", "string", 0, "The status of the namespace", TEXT(status, phase)), AGE };
 
 static const struct column secret[] = {
 	NAME,
-	COLUMN("Type", "string", 0, "What the data is for", TEXT(type)),
-	COLUMN("Data", "string", 0, "Number of entries", COUNT(data)),
+	COLUMN("Type", "string", 0,
+	       "Used to facilitate programmatic handling of secret data. More info: "
+	       "https://kubernetes.io/docs/concepts/configuration/secret/#secret-types",
+	       TEXT(type)),
+	COLUMN("Data", "string", 0,
+	       "Data contains the secret data. Each key must consist of alphanumeric characters, '-', "
+	       "'_' or '.'. The serialized form of the secret data is a base64 encoded string, "
+	       "representing the arbitrary (possibly non-string) data value here. Described in "
+	       "https://tools.ietf.org/html/rfc4648#section-4",
+	       COUNT(data)),
 	AGE,
 };
 
@@ -284,7 +393,16 @@ static struct val config_map_data(const struct row *row)
 	return val_of_int((int64_t)val_len(val_get(row->object, data)) + val_len(val_get(row->object, binaryData)));
 }
 
-static const struct column config_map[] = { NAME, COLUMN("Data", "string", 0, "Number of entries", CALL(config_map_data)), AGE };
+static const struct column config_map[] = {
+	NAME,
+	COLUMN("Data", "string", 0,
+	       "Data contains the configuration data. Each key must consist of alphanumeric "
+	       "characters, '-', '_' or '.'. Values with non-UTF-8 byte sequences must use the "
+	       "BinaryData field. The keys stored in Data must not overlap with the keys in the "
+	       "BinaryData field, this is enforced during validation process.",
+	       CALL(config_map_data)),
+	AGE,
+};
 
 static struct val component_condition(const struct row *row)
 {

@@ -196,12 +196,38 @@ struct val pod_conditions(const struct row *row)
 
 const struct column pod_columns[POD_COLUMNS] = {
 	NAME,
-	COLUMN("Ready", "string", 0, "Containers that are ready, of all", CALL(ready)),
-	COLUMN("Status", "string", 0, "What the pod and its containers are doing", CALL(status)),
-	COLUMN("Restarts", "string", 0, "How often containers were restarted, and when last", CALL(restarts)),
+	COLUMN("Ready", "string", 0, "The aggregate readiness state of this pod for accepting traffic.", CALL(ready)),
+	COLUMN("Status", "string", 0, "The aggregate status of the containers in this pod.", CALL(status)),
+	COLUMN("Restarts", "string", 0,
+	       "The number of times the containers in this pod have been restarted and when the last "
+	       "container in this pod has restarted.",
+	       CALL(restarts)),
 	AGE,
-	COLUMN("IP", "string", 1, "Address of the pod", CALL(ip)),
-	COLUMN("Node", "string", 1, "Node that runs the pod", TEXT(spec, nodeName), OR("<none>")),
-	COLUMN("Nominated Node", "string", 1, "Node that is being cleared for the pod", TEXT(status, nominatedNodeName), OR("<none>")),
-	COLUMN("Readiness Gates", "string", 1, "Readiness gates that are open, of all", CALL(readiness_gates)),
+	COLUMN("IP", "string", 1,
+	       "podIP address allocated to the pod. Routable at least within the cluster. Empty if "
+	       "not yet allocated.",
+	       CALL(ip)),
+	COLUMN("Node", "string", 1,
+	       "NodeName indicates in which node this pod is scheduled. If empty, this pod is a "
+	       "candidate for scheduling by the scheduler defined in schedulerName. Once this field "
+	       "is set, the kubelet for this node becomes responsible for the lifecycle of this pod. "
+	       "This field should not be used to express a desire for the pod to be scheduled on a "
+	       "specific node. "
+	       "https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#nodename",
+	       TEXT(spec, nodeName), OR("<none>")),
+	COLUMN("Nominated Node", "string", 1,
+	       "nominatedNodeName is set only when this pod preempts other pods on the node, but it "
+	       "cannot be scheduled right away as preemption victims receive their graceful "
+	       "termination periods. This field does not guarantee that the pod will be scheduled on "
+	       "this node. Scheduler may decide to place the pod elsewhere if other nodes become "
+	       "available sooner. Scheduler may also decide to give the resources on this node to a "
+	       "higher priority pod that is created after preemption. As a result, this field may be "
+	       "different than PodSpec.nodeName when the pod is scheduled.",
+	       TEXT(status, nominatedNodeName), OR("<none>")),
+	COLUMN("Readiness Gates", "string", 1,
+	       "If specified, all readiness gates will be evaluated for pod readiness. A pod is ready "
+	       "when all its containers are ready AND all conditions specified in the readiness gates "
+	       "have status equal to \"True\" More info: "
+	       "https://git.k8s.io/enhancements/keps/sig-network/580-pod-readiness-gates",
+	       CALL(readiness_gates)),
 };

@@ -85,15 +85,35 @@ struct table {
 #define OR(missing) .otherwise = STR_INIT(missing)
 #define UNLISTED .unlisted = true
 
-#define NAME COLUMN_WITH_FORMAT("Name", "string", "name", 0, "Name of the object", TEXT(metadata, name))
-#define AGE COLUMN("Age", "string", 0, "Time since the object was created", SINCE(metadata, creationTimestamp))
-#define REPLICA_COUNTS                                                                           \
-	COLUMN("Desired", "integer", 0, "Replicas that should run", NUMBER(spec, replicas)),     \
-	COLUMN("Current", "integer", 0, "Replicas that exist", NUMBER(status, replicas)),        \
-	COLUMN("Ready", "integer", 0, "Replicas that are ready", NUMBER(status, readyReplicas))
+#define NAME_TEXT                                                                                               \
+	"Name must be unique within a namespace. Is required when creating resources, although some resources " \
+	"may allow a client to request the generation of an appropriate name automatically. Name is primarily " \
+	"intended for creation idempotence and configuration definition. Cannot be updated. More info: "        \
+	"https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+#define AGE_TEXT                                                                                                \
+	"CreationTimestamp is a timestamp representing the server time when this object was created. It is "    \
+	"not guaranteed to be set in happens-before order across separate operations. Clients may not set "     \
+	"this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. "  \
+	"Null for lists. More info: "                                                                           \
+	"https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+#define NAME COLUMN_WITH_FORMAT("Name", "string", "name", 0, NAME_TEXT, TEXT(metadata, name))
+#define AGE COLUMN("Age", "string", 0, AGE_TEXT, SINCE(metadata, creationTimestamp))
+#define REPLICA_COUNTS                                                                                          \
+	COLUMN("Desired", "integer", 0,                                                                         \
+	       "Replicas is the number of desired replicas. This is a pointer to distinguish between explicit " \
+	       "zero and unspecified. Defaults to 1. More info: "                                               \
+	       "https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller", \
+	       NUMBER(spec, replicas)),                                                                         \
+	COLUMN("Current", "integer", 0,                                                                         \
+	       "Replicas is the most recently observed number of replicas. More info: "                         \
+	       "https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller", \
+	       NUMBER(status, replicas)),                                                                       \
+	COLUMN("Ready", "integer", 0,                                                                           \
+	       "The number of ready replicas for this replication controller.",                                 \
+	       NUMBER(status, readyReplicas))
 /* The containers of a pod template. */
-#define CONTAINERS(...) COLUMN("Containers", "string", 1, "Names of the containers in the template", NAMES(__VA_ARGS__))
-#define CONTAINER_IMAGES(...) COLUMN("Images", "string", 1, "Images of the containers in the template", IMAGES(__VA_ARGS__))
+#define CONTAINERS(...) COLUMN("Containers", "string", 1, "Names of each container in the template.", NAMES(__VA_ARGS__))
+#define CONTAINER_IMAGES(...) COLUMN("Images", "string", 1, "Images referenced by each container in the template.", IMAGES(__VA_ARGS__))
 
 #define TABLE(group_, kind_, columns_) \
 	{ .group = STR_INIT(group_), .kind = STR_INIT(kind_), .columns = columns_, .n = ARRAY_LEN(columns_) }

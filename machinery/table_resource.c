@@ -11,7 +11,7 @@ static const struct column lease_candidate[] = {
 	AGE,
 };
 
-static const struct column runtime_class[] = { NAME, COLUMN("Handler", "string", 0, "Runtime configuration on nodes", TEXT(handler)), AGE };
+static const struct column runtime_class[] = { NAME, COLUMN("Handler", "string", 0, "", TEXT(handler)), AGE };
 static const struct column device_class[] = { NAME, AGE };
 static const struct column resource_claim_template[] = { NAME, AGE };
 
@@ -32,9 +32,26 @@ static const struct column resource_claim[] = {
 
 static const struct column resource_slice[] = {
 	NAME,
-	COLUMN("Node", "string", 0, "Node that has the devices", TEXT(spec, nodeName)),
-	COLUMN("Driver", "string", 0, "Driver of the devices", TEXT(spec, driver)),
-	COLUMN("Pool", "string", 0, "Pool that the devices belong to", TEXT(spec, pool, name)),
+	COLUMN("Node", "string", 0,
+	       "NodeName identifies the node which provides the resources in this pool. A field "
+	       "selector can be used to list only ResourceSlice objects belonging to a certain "
+	       "node.\n\nThis field can be used to limit access from nodes to ResourceSlices with the "
+	       "same node name. It also indicates to autoscalers that adding new nodes of the same "
+	       "type as some old node might also make new resources available.\n\nExactly one of "
+	       "NodeName, NodeSelector, AllNodes, and PerDeviceNodeSelection must be set. This field "
+	       "is immutable.",
+	       TEXT(spec, nodeName)),
+	COLUMN("Driver", "string", 0,
+	       "Driver identifies the DRA driver providing the capacity information. A field selector "
+	       "can be used to list only ResourceSlice objects with a certain driver name.\n\nMust be "
+	       "a DNS subdomain and should end with a DNS domain owned by the vendor of the driver. "
+	       "It should use only lower case characters. This field is immutable.",
+	       TEXT(spec, driver)),
+	COLUMN("Pool", "string", 0,
+	       "Name is used to identify the pool. For node-local devices, this is often the node "
+	       "name, but this is not required.\n\nIt must not be longer than 253 characters and must "
+	       "consist of one or more DNS sub-domains separated by slashes. This field is immutable.",
+	       TEXT(spec, pool, name)),
 	AGE,
 };
 

@@ -49,16 +49,46 @@ static struct val volume_claim(const struct row *row)
 
 static const struct column persistent_volume[] = {
 	NAME,
-	COLUMN("Capacity", "string", 0, "Size of the volume", TEXT(spec, capacity, storage), OR("0")),
-	COLUMN("Access Modes", "string", 0, "How it can be mounted", CALL(volume_access_modes)),
-	COLUMN("Reclaim Policy", "string", 0, "What becomes of it without a claim", TEXT(spec, persistentVolumeReclaimPolicy)),
-	COLUMN("Status", "string", 0, "Phase of the volume", CALL(phase)),
-	COLUMN("Claim", "string", 0, "Claim that it is bound to", CALL(volume_claim)),
-	COLUMN("StorageClass", "string", 0, "Class that it belongs to", CALL(storage_class_of)),
-	COLUMN("VolumeAttributesClass", "string", 0, "Class of its attributes", TEXT(spec, volumeAttributesClassName), OR("<unset>")),
-	COLUMN("Reason", "string", 0, "Why it is in its phase", TEXT(status, reason)),
+	COLUMN("Capacity", "string", 0,
+	       "capacity is the description of the persistent volume's resources and capacity. More "
+	       "info: https://kubernetes.io/docs/concepts/storage/persistent-volumes#capacity",
+	       TEXT(spec, capacity, storage), OR("0")),
+	COLUMN("Access Modes", "string", 0,
+	       "accessModes contains all ways the volume can be mounted. More info: "
+	       "https://kubernetes.io/docs/concepts/storage/persistent-volumes#access-modes",
+	       CALL(volume_access_modes)),
+	COLUMN("Reclaim Policy", "string", 0,
+	       "persistentVolumeReclaimPolicy defines what happens to a persistent volume when "
+	       "released from its claim. Valid options are Retain (default for manually created "
+	       "PersistentVolumes), Delete (default for dynamically provisioned PersistentVolumes), "
+	       "and Recycle (deprecated). Recycle must be supported by the volume plugin underlying "
+	       "this PersistentVolume. More info: "
+	       "https://kubernetes.io/docs/concepts/storage/persistent-volumes#reclaiming",
+	       TEXT(spec, persistentVolumeReclaimPolicy)),
+	COLUMN("Status", "string", 0,
+	       "phase indicates if a volume is available, bound to a claim, or released by a claim. "
+	       "More info: https://kubernetes.io/docs/concepts/storage/persistent-volumes#phase",
+	       CALL(phase)),
+	COLUMN("Claim", "string", 0,
+	       "claimRef is part of a bi-directional binding between PersistentVolume and "
+	       "PersistentVolumeClaim. Expected to be non-nil when bound. claim.VolumeName is the "
+	       "authoritative bind between PV and PVC. More info: "
+	       "https://kubernetes.io/docs/concepts/storage/persistent-volumes#binding",
+	       CALL(volume_claim)),
+	COLUMN("StorageClass", "string", 0, "StorageClass of the pv", CALL(storage_class_of)),
+	COLUMN("VolumeAttributesClass", "string", 0,
+	       "VolumeAttributesClass of the pv",
+	       TEXT(spec, volumeAttributesClassName), OR("<unset>")),
+	COLUMN("Reason", "string", 0,
+	       "reason is a brief CamelCase string that describes any failure and is meant for "
+	       "machine parsing and tidy display in the CLI.",
+	       TEXT(status, reason)),
 	AGE,
-	COLUMN("VolumeMode", "string", 1, "Filesystem or Block", TEXT(spec, volumeMode), OR("<unset>")),
+	COLUMN("VolumeMode", "string", 1,
+	       "volumeMode defines if a volume is intended to be used with a formatted filesystem or "
+	       "to remain in raw block state. Value of Filesystem is implied when not included in "
+	       "spec.",
+	       TEXT(spec, volumeMode), OR("<unset>")),
 };
 
 static bool is_bound(const struct row *row) { return val_str(row->object, spec, volumeName).n > 0; }
@@ -75,15 +105,27 @@ static struct val claim_access_modes(const struct row *row)
 
 static const struct column persistent_volume_claim[] = {
 	NAME,
-	COLUMN("Status", "string", 0, "Phase of the claim", CALL(phase)),
-	COLUMN("Volume", "string", 0, "Volume that it is bound to", TEXT(spec, volumeName)),
-	COLUMN("Capacity", "string", 0, "Size of the volume", CALL(claim_capacity)),
-	COLUMN("Access Modes", "string", 0, "How the volume can be mounted", CALL(claim_access_modes)),
-	COLUMN("StorageClass", "string", 0, "Class that it asks for", CALL(storage_class_of)),
-	COLUMN("VolumeAttributesClass", "string", 0, "Class of the volume's attributes", TEXT(spec, volumeAttributesClassName),
+	COLUMN("Status", "string", 0, "phase represents the current phase of PersistentVolumeClaim.", CALL(phase)),
+	COLUMN("Volume", "string", 0,
+	       "volumeName is the binding reference to the PersistentVolume backing this claim.",
+	       TEXT(spec, volumeName)),
+	COLUMN("Capacity", "string", 0,
+	       "capacity represents the actual resources of the underlying volume.",
+	       CALL(claim_capacity)),
+	COLUMN("Access Modes", "string", 0,
+	       "accessModes contains the actual access modes the volume backing the PVC has. More "
+	       "info: https://kubernetes.io/docs/concepts/storage/persistent-volumes#access-modes-1",
+	       CALL(claim_access_modes)),
+	COLUMN("StorageClass", "string", 0, "StorageClass of the pvc", CALL(storage_class_of)),
+	COLUMN("VolumeAttributesClass", "string", 0,
+	       "VolumeAttributesClass of the pvc",
+	       TEXT(spec, volumeAttributesClassName),
 	       OR("<unset>")),
 	AGE,
-	COLUMN("VolumeMode", "string", 1, "Filesystem or Block", TEXT(spec, volumeMode), OR("<unset>")),
+	COLUMN("VolumeMode", "string", 1,
+	       "volumeMode defines what type of volume is required by the claim. Value of Filesystem "
+	       "is implied when not included in claim spec.",
+	       TEXT(spec, volumeMode), OR("<unset>")),
 };
 
 /* ---- storage.k8s.io ---- */
@@ -96,30 +138,55 @@ static struct val class_name(const struct row *row)
 }
 
 static const struct column storage_class[] = {
-	COLUMN_WITH_FORMAT("Name", "string", "name", 0, "Name of the object", CALL(class_name)),
-	COLUMN("Provisioner", "string", 0, "Who makes its volumes", TEXT(provisioner)),
-	COLUMN("ReclaimPolicy", "string", 0, "What becomes of volumes without a claim", TEXT(reclaimPolicy), OR("Delete")),
-	COLUMN("VolumeBindingMode", "string", 0, "When volumes are bound", TEXT(volumeBindingMode), OR("Immediate")),
-	COLUMN("AllowVolumeExpansion", "string", 0, "Whether volumes can grow", BOOL(allowVolumeExpansion)),
+	COLUMN_WITH_FORMAT("Name", "string", "name", 0, NAME_TEXT, CALL(class_name)),
+	COLUMN("Provisioner", "string", 0, "provisioner indicates the type of the provisioner.", TEXT(provisioner)),
+	COLUMN("ReclaimPolicy", "string", 0,
+	       "reclaimPolicy controls the reclaimPolicy for dynamically provisioned "
+	       "PersistentVolumes of this storage class. Defaults to Delete.",
+	       TEXT(reclaimPolicy), OR("Delete")),
+	COLUMN("VolumeBindingMode", "string", 0,
+	       "volumeBindingMode indicates how PersistentVolumeClaims should be provisioned and "
+	       "bound.  When unset, VolumeBindingImmediate is used. This field is only honored by "
+	       "servers that enable the VolumeScheduling feature.",
+	       TEXT(volumeBindingMode), OR("Immediate")),
+	COLUMN("AllowVolumeExpansion", "string", 0,
+	       "allowVolumeExpansion shows whether the storage class allow volume expand.",
+	       BOOL(allowVolumeExpansion)),
 	AGE,
 };
 
 static const struct column volume_attributes_class[] = {
 	NAME,
-	COLUMN("DriverName", "string", 0, "Driver that understands the parameters", TEXT(driverName)),
+	COLUMN("DriverName", "string", 0, "Name of the CSI driver This field is immutable.", TEXT(driverName)),
 	AGE,
 };
 
 static const struct column volume_attachment[] = {
 	NAME,
-	COLUMN_WITH_FORMAT("Attacher", "string", "name", 0, "Driver that attaches the volume", TEXT(spec, attacher)),
-	COLUMN("PV", "string", 0, "Volume that is attached", TEXT(spec, source, persistentVolumeName)),
-	COLUMN("Node", "string", 0, "Node that it is attached to", TEXT(spec, nodeName)),
-	COLUMN("Attached", "boolean", 0, "Whether it is attached", BOOL(status, attached)),
+	COLUMN_WITH_FORMAT("Attacher", "string", "name", 0,
+	       "attacher indicates the name of the volume driver that MUST handle this request. This "
+	       "is the name returned by GetPluginName().",
+	       TEXT(spec, attacher)),
+	COLUMN("PV", "string", 0,
+	       "persistentVolumeName represents the name of the persistent volume to attach.",
+	       TEXT(spec, source, persistentVolumeName)),
+	COLUMN("Node", "string", 0,
+	       "nodeName represents the node that the volume should be attached to.",
+	       TEXT(spec, nodeName)),
+	COLUMN("Attached", "boolean", 0,
+	       "attached indicates the volume is successfully attached. This field must only be set "
+	       "by the entity completing the attach operation, i.e. the external-attacher.",
+	       BOOL(status, attached)),
 	AGE,
 };
 
-static const struct column csi_node[] = { NAME, COLUMN("Drivers", "integer", 0, "Number of drivers on the node", COUNT(spec, drivers)), AGE };
+static const struct column csi_node[] = {
+	NAME,
+	COLUMN("Drivers", "integer", 0,
+	       "Drivers indicates the number of CSI drivers registered on the node",
+	       COUNT(spec, drivers)),
+	AGE,
+};
 
 static struct val attach_required(const struct row *row)
 {
@@ -135,12 +202,78 @@ static struct val token_requests(const struct row *row)
 
 static const struct column csi_driver[] = {
 	NAME,
-	COLUMN("AttachRequired", "boolean", 0, "Whether volumes must be attached first", CALL(attach_required)),
-	COLUMN("PodInfoOnMount", "boolean", 0, "Whether it is told about the pod", BOOL(spec, podInfoOnMount)),
-	COLUMN("StorageCapacity", "boolean", 0, "Whether the scheduler looks at its capacity", BOOL(spec, storageCapacity)),
-	COLUMN("TokenRequests", "string", 0, "Audiences of tokens that it gets", CALL(token_requests)),
-	COLUMN("RequiresRepublish", "boolean", 0, "Whether mounts are refreshed", BOOL(spec, requiresRepublish)),
-	COLUMN("Modes", "string", 0, "Kinds of volumes that it makes", JOINED(spec, volumeLifecycleModes), OR("<none>")),
+	COLUMN("AttachRequired", "boolean", 0,
+	       "attachRequired indicates this CSI volume driver requires an attach operation (because "
+	       "it implements the CSI ControllerPublishVolume() method), and that the Kubernetes "
+	       "attach detach controller should call the attach volume interface which checks the "
+	       "volumeattachment status and waits until the volume is attached before proceeding to "
+	       "mounting. The CSI external-attacher coordinates with CSI volume driver and updates "
+	       "the volumeattachment status when the attach operation is complete. If the value is "
+	       "specified to false, the attach operation will be skipped. Otherwise the attach "
+	       "operation will be called.\n\nThis field is immutable.",
+	       CALL(attach_required)),
+	COLUMN("PodInfoOnMount", "boolean", 0,
+	       "podInfoOnMount indicates this CSI volume driver requires additional pod information "
+	       "(like podName, podUID, etc.) during mount operations, if set to true. If set to "
+	       "false, pod information will not be passed on mount. Default is false.\n\nThe CSI "
+	       "driver specifies podInfoOnMount as part of driver deployment. If true, Kubelet will "
+	       "pass pod information as VolumeContext in the CSI NodePublishVolume() calls. The CSI "
+	       "driver is responsible for parsing and validating the information passed in as "
+	       "VolumeContext.\n\nThe following VolumeContext will be passed if podInfoOnMount is set "
+	       "to true. This list might grow, but the prefix will be used. "
+	       "\"csi.storage.k8s.io/pod.name\": pod.Name \"csi.storage.k8s.io/pod.namespace\": "
+	       "pod.Namespace \"csi.storage.k8s.io/pod.uid\": string(pod.UID) "
+	       "\"csi.storage.k8s.io/ephemeral\": \"true\" if the volume is an ephemeral inline "
+	       "volume\n                                defined by a CSIVolumeSource, otherwise "
+	       "\"false\"\n\n\"csi.storage.k8s.io/ephemeral\" is a new feature in Kubernetes 1.16. It "
+	       "is only required for drivers which support both the \"Persistent\" and \"Ephemeral\" "
+	       "VolumeLifecycleMode. Other drivers can leave pod info disabled and/or ignore this "
+	       "field. As Kubernetes 1.15 doesn't support this field, drivers can only support one "
+	       "mode when deployed on such a cluster and the deployment determines which mode that "
+	       "is, for example via a command line parameter of the driver.\n\nThis field was "
+	       "immutable in Kubernetes < 1.29 and now is mutable.",
+	       BOOL(spec, podInfoOnMount)),
+	COLUMN("StorageCapacity", "boolean", 0,
+	       "storageCapacity indicates that the CSI volume driver wants pod scheduling to consider "
+	       "the storage capacity that the driver deployment will report by creating "
+	       "CSIStorageCapacity objects with capacity information, if set to true.\n\nThe check "
+	       "can be enabled immediately when deploying a driver. In that case, provisioning new "
+	       "volumes with late binding will pause until the driver deployment has published some "
+	       "suitable CSIStorageCapacity object.\n\nAlternatively, the driver can be deployed with "
+	       "the field unset or false and it can be flipped later when storage capacity "
+	       "information has been published.\n\nThis field was immutable in Kubernetes <= 1.22 and "
+	       "now is mutable.",
+	       BOOL(spec, storageCapacity)),
+	COLUMN("TokenRequests", "string", 0,
+	       "tokenRequests indicates the CSI driver needs pods' service account tokens it is "
+	       "mounting volume for to do necessary authentication. Kubelet will pass the tokens in "
+	       "VolumeContext in the CSI NodePublishVolume calls. The CSI driver should parse and "
+	       "validate the following VolumeContext: \"csi.storage.k8s.io/serviceAccount.tokens\": "
+	       "{\n  \"<audience>\": {\n    \"token\": <token>,\n    \"expirationTimestamp\": "
+	       "<expiration timestamp in RFC3339>,\n  },\n  ...\n}\n\nNote: Audience in each "
+	       "TokenRequest should be different and at most one token is empty string. To receive a "
+	       "new token after expiry, RequiresRepublish can be used to trigger NodePublishVolume "
+	       "periodically.",
+	       CALL(token_requests)),
+	COLUMN("RequiresRepublish", "boolean", 0,
+	       "requiresRepublish indicates the CSI driver wants `NodePublishVolume` being "
+	       "periodically called to reflect any possible change in the mounted volume. This field "
+	       "defaults to false.\n\nNote: After a successful initial NodePublishVolume call, "
+	       "subsequent calls to NodePublishVolume should only update the contents of the volume. "
+	       "New mount points will not be seen by a running container.",
+	       BOOL(spec, requiresRepublish)),
+	COLUMN("Modes", "string", 0,
+	       "volumeLifecycleModes defines what kind of volumes this CSI volume driver supports. "
+	       "The default if the list is empty is \"Persistent\", which is the usage defined by the "
+	       "CSI specification and implemented in Kubernetes via the usual PV/PVC mechanism.\n\n"
+	       "The other mode is \"Ephemeral\". In this mode, volumes are defined inline inside the "
+	       "pod spec with CSIVolumeSource and their lifecycle is tied to the lifecycle of that "
+	       "pod. A driver has to be aware of this because it is only going to get a "
+	       "NodePublishVolume call for such a volume.\n\nFor more information about implementing "
+	       "this mode, see https://kubernetes-csi.github.io/docs/ephemeral-local-volumes.html A "
+	       "driver can support one or more of these modes and more modes may be added in the "
+	       "future.\n\nThis field is beta. This field is immutable.",
+	       JOINED(spec, volumeLifecycleModes), OR("<none>")),
 	AGE,
 };
 
@@ -187,7 +320,7 @@ static struct val migration_status(const struct row *row)
 }
 
 static const struct column storage_version_migration[] = {
-	COLUMN("Name", "string", 0, "Name of the object", TEXT(metadata, name)),
+	COLUMN("Name", "string", 0, NAME_TEXT, TEXT(metadata, name)),
 	COLUMN("Resource", "string", 0, "Resource whose objects are rewritten", CALL(migrated_resource)),
 	COLUMN("Status", "string", 0, "State of the migration", CALL(migration_status)),
 };

@@ -18,16 +18,40 @@ static const struct column replica_set[] = {
 
 static const struct column daemon_set[] = {
 	NAME,
-	COLUMN("Desired", "integer", 0, "Nodes that should run the pod", NUMBER(status, desiredNumberScheduled)),
-	COLUMN("Current", "integer", 0, "Nodes that have the pod and should", NUMBER(status, currentNumberScheduled)),
-	COLUMN("Ready", "integer", 0, "Nodes whose pod is ready", NUMBER(status, numberReady)),
-	COLUMN("Up-to-date", "integer", 0, "Nodes whose pod is of the current template", NUMBER(status, updatedNumberScheduled)),
-	COLUMN("Available", "integer", 0, "Nodes whose pod is available", NUMBER(status, numberAvailable)),
-	COLUMN("Node Selector", "string", 0, "Labels of the nodes that are meant", LABELS(spec, template, spec, nodeSelector)),
+	COLUMN("Desired", "integer", 0,
+	       "The total number of nodes that should be running the daemon pod (including nodes "
+	       "correctly running the daemon pod). More info: "
+	       "https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/",
+	       NUMBER(status, desiredNumberScheduled)),
+	COLUMN("Current", "integer", 0,
+	       "The number of nodes that are running at least 1 daemon pod and are supposed to run "
+	       "the daemon pod. More info: "
+	       "https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/",
+	       NUMBER(status, currentNumberScheduled)),
+	COLUMN("Ready", "integer", 0,
+	       "numberReady is the number of nodes that should be running the daemon pod and have one "
+	       "or more of the daemon pod running with a Ready Condition.",
+	       NUMBER(status, numberReady)),
+	COLUMN("Up-to-date", "integer", 0,
+	       "The total number of nodes that are running updated daemon pod",
+	       NUMBER(status, updatedNumberScheduled)),
+	COLUMN("Available", "integer", 0,
+	       "The number of nodes that should be running the daemon pod and have one or more of the "
+	       "daemon pod running and available (ready for at least spec.minReadySeconds)",
+	       NUMBER(status, numberAvailable)),
+	COLUMN("Node Selector", "string", 0,
+	       "NodeSelector is a selector which must be true for the pod to fit on a node. Selector "
+	       "which must match a node's labels for the pod to be scheduled on that node. More info: "
+	       "https://kubernetes.io/docs/concepts/configuration/assign-pod-node/",
+	       LABELS(spec, template, spec, nodeSelector)),
 	AGE,
 	CONTAINERS(spec, template, spec, containers),
 	CONTAINER_IMAGES(spec, template, spec, containers),
-	COLUMN("Selector", "string", 1, "Which pods are counted", SELECTOR(spec, selector)),
+	COLUMN("Selector", "string", 1,
+	       "A label query over pods that are managed by the daemon set. Must match in order to be "
+	       "controlled. It must match the pod template's labels. More info: "
+	       "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
+	       SELECTOR(spec, selector)),
 };
 
 static struct val ready_of_desired(const struct row *row)
@@ -38,7 +62,7 @@ static struct val ready_of_desired(const struct row *row)
 
 static const struct column stateful_set[] = {
 	NAME,
-	COLUMN("Ready", "string", 0, "Replicas that are ready, of those wanted", CALL(ready_of_desired)),
+	COLUMN("Ready", "string", 0, "Number of the pod with ready state", CALL(ready_of_desired)),
 	AGE,
 	CONTAINERS(spec, template, spec, containers),
 	CONTAINER_IMAGES(spec, template, spec, containers),
@@ -54,13 +78,22 @@ static struct val deployment_selector(const struct row *row)
 
 static const struct column deployment[] = {
 	NAME,
-	COLUMN("Ready", "string", 0, "Replicas that are ready, of those wanted", CALL(ready_of_desired)),
-	COLUMN("Up-to-date", "string", 0, "Replicas of the current template", NUMBER(status, updatedReplicas)),
-	COLUMN("Available", "string", 0, "Replicas that are available", NUMBER(status, availableReplicas)),
+	COLUMN("Ready", "string", 0, "Number of the pod with ready state", CALL(ready_of_desired)),
+	COLUMN("Up-to-date", "string", 0,
+	       "Total number of non-terminating pods targeted by this deployment that have the "
+	       "desired template spec.",
+	       NUMBER(status, updatedReplicas)),
+	COLUMN("Available", "string", 0,
+	       "Total number of available non-terminating pods (ready for at least minReadySeconds) "
+	       "targeted by this deployment.",
+	       NUMBER(status, availableReplicas)),
 	AGE,
 	CONTAINERS(spec, template, spec, containers),
 	CONTAINER_IMAGES(spec, template, spec, containers),
-	COLUMN("Selector", "string", 1, "Which pods are counted", CALL(deployment_selector)),
+	COLUMN("Selector", "string", 1,
+	       "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be "
+	       "the ones affected by this deployment. It must match the pod template's labels.",
+	       CALL(deployment_selector)),
 };
 
 static struct val revision_controller(const struct row *row)
@@ -81,8 +114,10 @@ static struct val revision_controller(const struct row *row)
 
 static const struct column controller_revision[] = {
 	NAME,
-	COLUMN("Controller", "string", 0, "Object whose state this is", CALL(revision_controller)),
-	COLUMN("Revision", "string", 0, "Number of the revision", NUMBER(revision)),
+	COLUMN("Controller", "string", 0, "Controller of the object", CALL(revision_controller)),
+	COLUMN("Revision", "string", 0,
+	       "Revision indicates the revision of the state represented by Data.",
+	       NUMBER(revision)),
 	AGE,
 };
 
@@ -131,13 +166,21 @@ static struct val job_duration(const struct row *row)
 
 static const struct column job[] = {
 	NAME,
-	COLUMN("Status", "string", 0, "State of the job", CALL(job_status)),
-	COLUMN("Completions", "string", 0, "Pods that succeeded, of those wanted", CALL(job_completions)),
-	COLUMN("Duration", "string", 0, "Time that the job took", CALL(job_duration)),
+	COLUMN("Status", "string", 0, "Status of the job.", CALL(job_status)),
+	COLUMN("Completions", "string", 0,
+	       "The number of pods which reached phase Succeeded. The value increases monotonically "
+	       "for a given spec. However, it may decrease in reaction to scale down of elastic "
+	       "indexed jobs.",
+	       CALL(job_completions)),
+	COLUMN("Duration", "string", 0, "Time required to complete the job.", CALL(job_duration)),
 	AGE,
 	CONTAINERS(spec, template, spec, containers),
 	CONTAINER_IMAGES(spec, template, spec, containers),
-	COLUMN("Selector", "string", 1, "Which pods are counted", SELECTOR(spec, selector)),
+	COLUMN("Selector", "string", 1,
+	       "A label query over pods that should match the pod count. Normally, the system sets "
+	       "this field for you. More info: "
+	       "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
+	       SELECTOR(spec, selector)),
 };
 
 static struct val cron_job_suspend(const struct row *row)
@@ -150,15 +193,38 @@ static struct val cron_job_suspend(const struct row *row)
 
 static const struct column cron_job[] = {
 	NAME,
-	COLUMN("Schedule", "string", 0, "When jobs start, in cron's form", TEXT(spec, schedule)),
-	COLUMN("Timezone", "string", 0, "Time zone of the schedule", TEXT(spec, timeZone), OR("<none>")),
-	COLUMN("Suspend", "boolean", 0, "Whether no jobs are started", CALL(cron_job_suspend)),
-	COLUMN("Active", "integer", 0, "Jobs that are running", COUNT(status, active)),
-	COLUMN("Last Schedule", "string", 0, "Time since the last job started", SINCE(status, lastScheduleTime), OR("<none>")),
+	COLUMN("Schedule", "string", 0,
+	       "The schedule in Cron format, see https://en.wikipedia.org/wiki/Cron.",
+	       TEXT(spec, schedule)),
+	COLUMN("Timezone", "string", 0,
+	       "The time zone name for the given schedule, see "
+	       "https://en.wikipedia.org/wiki/List_of_tz_database_time_zones. If not specified, this "
+	       "will default to the time zone of the kube-controller-manager process. The set of "
+	       "valid time zone names and the time zone offset is loaded from the system-wide time "
+	       "zone database by the API server during CronJob validation and the controller manager "
+	       "during execution. If no system-wide time zone database can be found a bundled version "
+	       "of the database is used instead. If the time zone name becomes invalid during the "
+	       "lifetime of a CronJob or due to a change in host configuration, the controller will "
+	       "stop creating new new Jobs and will create a system event with the reason "
+	       "UnknownTimeZone. More information can be found in "
+	       "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#time-zones",
+	       TEXT(spec, timeZone), OR("<none>")),
+	COLUMN("Suspend", "boolean", 0,
+	       "This flag tells the controller to suspend subsequent executions, it does not apply to "
+	       "already started executions.  Defaults to false.",
+	       CALL(cron_job_suspend)),
+	COLUMN("Active", "integer", 0, "A list of pointers to currently running jobs.", COUNT(status, active)),
+	COLUMN("Last Schedule", "string", 0,
+	       "Information when was the last time the job was successfully scheduled.",
+	       SINCE(status, lastScheduleTime), OR("<none>")),
 	AGE,
 	CONTAINERS(spec, jobTemplate, spec, template, spec, containers),
 	CONTAINER_IMAGES(spec, jobTemplate, spec, template, spec, containers),
-	COLUMN("Selector", "string", 1, "Which pods are counted", SELECTOR(spec, jobTemplate, spec, selector)),
+	COLUMN("Selector", "string", 1,
+	       "A label query over pods that should match the pod count. Normally, the system sets "
+	       "this field for you. More info: "
+	       "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
+	       SELECTOR(spec, jobTemplate, spec, selector)),
 };
 
 /* ---- autoscaling ---- */
@@ -255,16 +321,38 @@ static struct val scale_metrics(const struct row *row)
 
 static const struct column horizontal_pod_autoscaler[] = {
 	NAME,
-	COLUMN("Reference", "string", 0, "What is scaled", CALL(scale_target)),
-	COLUMN("Targets", "string", 0, "Metrics and the values they should have", CALL(scale_metrics)),
-	COLUMN("MinPods", "string", 0, "Fewest replicas", TEXT(spec, minReplicas), OR("<unset>")),
-	COLUMN("MaxPods", "string", 0, "Most replicas", NUMBER(spec, maxReplicas)),
-	COLUMN("Replicas", "string", 0, "Replicas that exist", NUMBER(status, currentReplicas)),
+	COLUMN("Reference", "string", 0,
+	       "scaleTargetRef points to the target resource to scale, and is used to the pods for "
+	       "which metrics should be collected, as well as to actually change the replica count.",
+	       CALL(scale_target)),
+	COLUMN("Targets", "string", 0,
+	       "metrics contains the specifications for which to use to calculate the desired replica "
+	       "count (the maximum replica count across all metrics will be used).  The desired "
+	       "replica count is calculated multiplying the ratio between the target value and the "
+	       "current value by the current number of pods.  Ergo, metrics used must decrease as the "
+	       "pod count is increased, and vice-versa.  See the individual metric source types for "
+	       "more information about how each type of metric must respond. If not set, the default "
+	       "metric will be set to 80% average CPU utilization.",
+	       CALL(scale_metrics)),
+	COLUMN("MinPods", "string", 0,
+	       "minReplicas is the lower limit for the number of replicas to which the autoscaler can "
+	       "scale down.  It defaults to 1 pod.  minReplicas is allowed to be 0 if the alpha "
+	       "feature gate HPAScaleToZero is enabled and at least one Object or External metric is "
+	       "configured.  Scaling is active as long as at least one metric value is available.",
+	       TEXT(spec, minReplicas), OR("<unset>")),
+	COLUMN("MaxPods", "string", 0,
+	       "maxReplicas is the upper limit for the number of replicas to which the autoscaler can "
+	       "scale up. It cannot be less that minReplicas.",
+	       NUMBER(spec, maxReplicas)),
+	COLUMN("Replicas", "string", 0,
+	       "currentReplicas is current number of replicas of pods managed by this autoscaler, as "
+	       "last seen by the autoscaler.",
+	       NUMBER(status, currentReplicas)),
 	AGE,
 };
 
 static const struct column scale[] = {
-	COLUMN("Name", "string", 0, "Name of the object", TEXT(metadata, name)),
+	COLUMN("Name", "string", 0, NAME_TEXT, TEXT(metadata, name)),
 	COLUMN("Desired", "integer", 0, "Replicas that should run", NUMBER(spec, replicas)),
 	COLUMN("Available", "integer", 0, "Replicas that exist", NUMBER(status, replicas)),
 	AGE,
@@ -274,18 +362,36 @@ static const struct column scale[] = {
 
 static const struct column pod_disruption_budget[] = {
 	NAME,
-	COLUMN("Min Available", "string", 0, "Pods that must stay available", TEXT(spec, minAvailable), OR("N/A")),
-	COLUMN("Max Unavailable", "string", 0, "Pods that may be unavailable", TEXT(spec, maxUnavailable), OR("N/A")),
-	COLUMN("Allowed Disruptions", "integer", 0, "Pods that may be evicted now", NUMBER(status, disruptionsAllowed)),
+	COLUMN("Min Available", "string", 0,
+	       "The minimum number of pods that must be available.",
+	       TEXT(spec, minAvailable), OR("N/A")),
+	COLUMN("Max Unavailable", "string", 0,
+	       "The maximum number of pods that may be unavailable.",
+	       TEXT(spec, maxUnavailable), OR("N/A")),
+	COLUMN("Allowed Disruptions", "integer", 0,
+	       "Calculated number of pods that may be disrupted at this time.",
+	       NUMBER(status, disruptionsAllowed)),
 	AGE,
 };
 
 static const struct column priority_class[] = {
 	NAME,
-	COLUMN("Value", "integer", 0, "Priority; more is more important", NUMBER(value)),
-	COLUMN("Global-Default", "boolean", 0, "Whether pods without a class get this one", BOOL(globalDefault)),
+	COLUMN("Value", "integer", 0,
+	       "value represents the integer value of this priority class. This is the actual "
+	       "priority that pods receive when they have the name of this class in their pod spec.",
+	       NUMBER(value)),
+	COLUMN("Global-Default", "boolean", 0,
+	       "globalDefault specifies whether this PriorityClass should be considered as the "
+	       "default priority for pods that do not have any priority class. Only one PriorityClass "
+	       "can be marked as `globalDefault`. However, if more than one PriorityClasses exists "
+	       "with their `globalDefault` field set to true, the smallest value of such global "
+	       "default PriorityClasses will be used as the default priority.",
+	       BOOL(globalDefault)),
 	AGE,
-	COLUMN("PreemptionPolicy", "string", 0, "Whether lesser pods are removed to make room", TEXT(preemptionPolicy)),
+	COLUMN("PreemptionPolicy", "string", 0,
+	       "preemptionPolicy is the Policy for preempting pods with lower priority. One of Never, "
+	       "PreemptLowerPriority. Defaults to PreemptLowerPriority if unset.",
+	       TEXT(preemptionPolicy)),
 };
 
 static const struct column workload[] = { NAME, AGE };

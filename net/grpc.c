@@ -43,7 +43,8 @@ static int endpoint_parse(struct arena *a, str text, bool has_tls, struct grpc_e
 		return err_wrap(err, r, "endpoint '" STR_FMT "'", STR_ARG(text));
 	ret->tls = str_eq(u.scheme, STR("https"));
 	if (!ret->tls && !str_eq(u.scheme, STR("http")))
-		return err_set(err, ERR_BAD_REQUEST, "endpoint '" STR_FMT "' does not begin with http://, https:// or unix:", STR_ARG(text));
+		return err_set(err, ERR_BAD_REQUEST, "endpoint '" STR_FMT "' does not begin with http://, https:// or unix:",
+			       STR_ARG(text));
 	if (u.host.n == 0 || u.port == 0)
 		return err_set(err, ERR_BAD_REQUEST, "endpoint '" STR_FMT "' has no host", STR_ARG(text));
 	if (ret->tls && !has_tls)
@@ -139,6 +140,8 @@ static bool connection_run(struct grpc_channel *c, struct err *err)
 
 	{
 		DEADLINE_SCOPE(c->connect_timeout_ms);
+		if (e->tls)
+			(void)tls_reload(c->tls, NULL); /* certificates are renewed; the old ones may still do */
 		r = stream_dial(e->host, e->port, e->tls ? c->tls : NULL, &s, err);
 	}
 	if (r < 0) {

@@ -95,8 +95,8 @@ enum grpc_flags {
 };
 
 /*
- * (suspends) One request, one answer, which the caller frees. A call that certainly was not handled is made again elsewhere,
- * until each endpoint has failed. *ret_status (may be NULL) is the enum grpc_status that the peer answered with, or -1 when
+ * (suspends) One request, one answer, which the caller frees. A call that certainly was not handled is made again
+ * elsewhere, until each endpoint has failed. *ret_status (may be NULL) is the enum grpc_status that the peer answered with, or -1 when
  * none came: -ERR_UNAVAILABLE with -1 means that nobody handled the request.
  */
 int grpc_call(struct grpc_channel *c, str path, unsigned flags, str request, struct grpc_message **ret_response,

@@ -33,7 +33,8 @@ struct exchange {
 	bool ended;
 	enum http2_end how;
 	uint32_t code;
-	struct err failure; /* found on our side: a message that cannot be taken, a broken connection */
+	struct err failure; /* a message that cannot be taken */
+	struct err broken;  /* HTTP2_BROKEN: why */
 };
 
 void grpc_message_free(struct grpc_message *m) { free(m); }
@@ -103,13 +104,15 @@ static size_t on_fill(struct http2_call *call, char *p, size_t n, bool *ret_end)
 	return framed + borrowed;
 }
 
-static void on_end(struct http2_call *call, enum http2_end how, uint32_t code)
+static void on_end(struct http2_call *call, enum http2_end how, uint32_t code, const struct err *why)
 {
 	struct exchange *x = exchange_of(call);
 
 	x->ended = true;
 	x->how = how;
 	x->code = code;
+	if (why)
+		x->broken = *why;
 	fiber_cond_broadcast(&x->changed);
 }
 
@@ -121,7 +124,8 @@ static const struct http2_call_events exchange_events = {
 
 static void exchange_init(struct exchange *x, const struct grpc_channel *c)
 {
-	*x = (struct exchange){ .http = { .events = &exchange_events }, .status = STATUS_NONE, .in = { .max = c->max_message } };
+	*x = (struct exchange){ .http = { .events = &exchange_events }, .status = STATUS_NONE,
+				.in = { .max = c->max_message } };
 	fiber_cond_init(&x->changed, "a gRPC answer");
 	list_init(&x->messages);
 	buf_init(&x->out, SIZE_MAX);
@@ -153,7 +157,8 @@ static void exchange_done(struct exchange *x)
 }
 
 /* deadline_ns: INT64_MAX for none. */
-static bool exchange_start(struct exchange *x, struct grpc_channel *c, struct http2_client *client, str path, int64_t deadline_ns)
+static bool exchange_start(struct exchange *x, struct grpc_channel *c, struct http2_client *client, str path,
+			   int64_t deadline_ns)
 {
 	const struct grpc_endpoint *e = &c->endpoints[c->at];
 	struct http_header headers[8 + METADATA_MAX];
@@ -168,7 +173,8 @@ static bool exchange_start(struct exchange *x, struct grpc_channel *c, struct ht
 	headers[n++] = (struct http_header){ STR("te"), STR("trailers") };
 	headers[n++] = (struct http_header){ STR("user-agent"), STR("c8s") };
 	if (deadline_ns != INT64_MAX)
-		headers[n++] = (struct http_header){ STR("grpc-timeout"), grpc_timeout_text(deadline_ns - clock_now_ns(), timeout) };
+		headers[n++] = (struct http_header){ STR("grpc-timeout"),
+						     grpc_timeout_text(deadline_ns - clock_now_ns(), timeout) };
 	for (size_t i = 0; i < c->n_metadata && i < METADATA_MAX; i++)
 		headers[n++] = c->metadata[i];
 	return http2_call_start(client, &x->http, headers, n);
@@ -190,9 +196,10 @@ static int exchange_result(const struct exchange *x, struct err *err)
 	if (status > 0 && x->text.n)
 		return err_set(err, grpc_status_err(status), STR_FMT, STR_ARG(buf_str(&x->text)));
 	if (status > 0)
-		return err_set(err, grpc_status_err(status), "grpc: status %s (HTTP status %d)", grpc_status_name(status), x->http_status);
+		return err_set(err, grpc_status_err(status), "grpc: status %s (HTTP status %d)", grpc_status_name(status),
+			       x->http_status);
 	if (x->how == HTTP2_BROKEN)
-		return err_set(err, ERR_UNAVAILABLE, "grpc: the connection broke");
+		return err_set(err, ERR_UNAVAILABLE, "grpc: the connection was lost: %s", x->broken.msg);
 	if (x->how == HTTP2_REFUSED)
 		return err_set(err, ERR_UNAVAILABLE, "grpc: the peer refused the call");
 	return err_set(err, ERR_UNAVAILABLE, "grpc: the answer ended without a status (HTTP/2 code %u)", x->code);
@@ -214,8 +221,8 @@ static int unary_answer(struct exchange *x, struct grpc_message **ret_response, 
 	return 0;
 }
 
-static int unary_once(struct grpc_channel *c, struct exchange *x, struct http2_client *client, str path, str request, bool *ret_lost,
-		      struct err *err)
+static int unary_once(struct grpc_channel *c, struct exchange *x, struct http2_client *client, str path, str request,
+		      bool *ret_lost, struct err *err)
 {
 	char prefix[GRPC_PREFIX];
 	int r = 0;
@@ -244,8 +251,8 @@ struct unary {
 	int status;  /* the peer's */
 };
 
-static int unary_try(struct grpc_channel *c, struct http2_client *client, struct unary *u, struct grpc_message **ret_response,
-		     struct err *err)
+static int unary_try(struct grpc_channel *c, struct http2_client *client, struct unary *u,
+		     struct grpc_message **ret_response, struct err *err)
 {
 	CLEANUP(exchange_done) struct exchange x;
 	str endpoint = grpc_channel_endpoint(c);
@@ -259,9 +266,12 @@ static int unary_try(struct grpc_channel *c, struct http2_client *client, struct
 	u->status = x.status;
 	u->again = lost && (x.how == HTTP2_REFUSED || !x.http.sent || (u->flags & GRPC_IDEMPOTENT));
 	r = unary_answer(&x, ret_response, err);
-	if (lost && !u->again)
-		return err_set(err, ERR_TIMEOUT, "the connection to " STR_FMT " was lost before the answer came: it is not known whether "
-			       "the request was carried out", STR_ARG(endpoint));
+	if (lost && !u->again) {
+		(void)err_wrap(err, r, STR_FMT ": it is not known whether the request was carried out", STR_ARG(endpoint));
+		if (err)
+			err->code = ERR_TIMEOUT;
+		return -ERR_TIMEOUT;
+	}
 	return r;
 }
 

@@ -25,7 +25,8 @@ static int prefix_done(struct grpc_deframer *d, struct err *err)
 	for (unsigned i = 1; i < GRPC_PREFIX; i++)
 		d->length = d->length << 8 | d->prefix[i];
 	if (d->length > d->max)
-		return err_set(err, ERR_TOO_LARGE, "grpc: received a message of %zu bytes; at most %zu are taken", d->length, d->max);
+		return err_set(err, ERR_TOO_LARGE, "grpc: received a message of %zu bytes; at most %zu are taken", d->length,
+			       d->max);
 	d->room = MIN(d->length, (size_t)ROOM_FIRST);
 	d->partial = mem_alloc(sizeof *d->partial + d->room);
 	d->partial->n = 0;

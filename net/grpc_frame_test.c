@@ -89,7 +89,8 @@ TEST(grpc_message_texts)
 	static const struct {
 		const char *in, *want;
 	} t[] = {
-		{ "plain", "plain" }, { "a%20b", "a b" }, { "%C3%A9", "\xc3\xa9" }, { "100%", "100%" }, { "%zz%2", "%zz%2" }, { "", "" },
+		{ "plain", "plain" }, { "a%20b", "a b" },   { "%C3%A9", "\xc3\xa9" },
+		{ "100%", "100%" },   { "%zz%2", "%zz%2" }, { "", "" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(buf_done) struct buf b = BUF_INIT(100);

@@ -44,7 +44,8 @@ static nghttp2_nv header(const char *name, const char *value)
 	return (nghttp2_nv){ (uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE };
 }
 
-static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags, nghttp2_data_source *source, void *arg)
+static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags,
+		       nghttp2_data_source *source, void *arg)
 {
 	struct served *c = source->ptr;
 	size_t part = MIN(n, c->in.n - c->sent);
@@ -76,8 +77,8 @@ static void answer_echo(struct served *c, int32_t id)
 
 static void answer_trailers_only(struct served *c, int32_t id, const char *status, const char *message)
 {
-	nghttp2_nv headers[] = { header(":status", "200"), header("content-type", "application/grpc"), header("grpc-status", status),
-				 header("grpc-message", message) };
+	nghttp2_nv headers[] = { header(":status", "200"), header("content-type", "application/grpc"),
+				 header("grpc-status", status), header("grpc-message", message) };
 
 	nghttp2_submit_response(c->peer->session, id, headers, 4, NULL);
 }
@@ -154,8 +155,8 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t n_name, const uint8_t *value,
-		     size_t n_value, uint8_t flags, void *arg)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t n_name,
+		     const uint8_t *value, size_t n_value, uint8_t flags, void *arg)
 {
 	struct served *c = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 	str key = str_span((const char *)name, n_name), text = str_span((const char *)value, n_value);
@@ -305,7 +306,8 @@ static struct grpc_channel *open_channel(const char *first, const char *second)
 {
 	static const struct http_header metadata[] = { { STR_INIT("authorization"), STR_INIT("Bearer t") } };
 	const char *endpoints[] = { first, second, NULL };
-	struct grpc_options o = { .endpoints = endpoints, .metadata = metadata, .n_metadata = 1, .connect_timeout_ms = 200 };
+	struct grpc_options o = { .endpoints = endpoints, .metadata = metadata, .n_metadata = 1,
+				  .connect_timeout_ms = 200 };
 	struct grpc_channel *c;
 	struct err err = ERR_INIT;
 
@@ -314,7 +316,8 @@ static struct grpc_channel *open_channel(const char *first, const char *second)
 	return c;
 }
 
-static __attribute__((noinline)) void check_call(struct grpc_channel *c, str path, unsigned flags, str request, int want, const char *text)
+static __attribute__((noinline)) void check_call(struct grpc_channel *c, str path, unsigned flags, str request, int want,
+						 const char *text)
 {
 	CLEANUP(grpc_message_freep) struct grpc_message *m = NULL;
 	struct err err = ERR_INIT;
@@ -335,8 +338,10 @@ FIBER_TEST(grpc_calls)
 	check_call(c, STR("/t/Echo"), 0, STR_NONE, 0, "");
 	check_call(c, STR("/t/Status"), 0, STR("x"), -ERR_NOT_FOUND, "no such thing!");
 	check_call(c, STR("/t/Http"), 0, STR("x"), -ERR_UNAVAILABLE, "grpc: status Unavailable (HTTP status 503)");
-	check_call(c, STR("/t/Compressed"), 0, STR("x"), -ERR_INTERNAL, "grpc: received a compressed message, which was not asked for");
-	check_call(c, STR("/t/Large"), 0, STR("x"), -ERR_TOO_LARGE, "grpc: received a message of 2130706432 bytes; at most 4194304 are taken");
+	check_call(c, STR("/t/Compressed"), 0, STR("x"), -ERR_INTERNAL,
+		   "grpc: received a compressed message, which was not asked for");
+	check_call(c, STR("/t/Large"), 0, STR("x"), -ERR_TOO_LARGE,
+		   "grpc: received a message of 2130706432 bytes; at most 4194304 are taken");
 	check_call(c, STR("/t/Told"), 0, STR("x"), 0, "Bearer t none");
 	{
 		DEADLINE_SCOPE(5000);
@@ -373,7 +378,10 @@ FIBER_TEST(grpc_made_again)
 		int r;
 		unsigned calls;
 	} t[] = {
-		{ "/t/Refuse", 0, 0, 2 }, { "/t/Goaway", 0, 0, 2 }, { "/t/Drop", GRPC_IDEMPOTENT, 0, 2 }, { "/t/Drop", 0, -ERR_TIMEOUT, 1 },
+		{ "/t/Refuse", 0, 0, 2 },
+		{ "/t/Goaway", 0, 0, 2 },
+		{ "/t/Drop", GRPC_IDEMPOTENT, 0, 2 },
+		{ "/t/Drop", 0, -ERR_TIMEOUT, 1 },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(grpc_message_freep) struct grpc_message *m = NULL;

@@ -330,7 +330,8 @@ static int find_meaning(struct http1_parser *p, struct http1_head *h, struct err
 	return 0;
 }
 
-int http1_parse(struct http1_parser *p, str in, struct arena *a, struct http1_head *ret_head, size_t *ret_used, struct err *err)
+int http1_parse(struct http1_parser *p, str in, struct arena *a, struct http1_head *ret_head, size_t *ret_used,
+		struct err *err)
 {
 	struct http1_head h = { 0 };
 	str line, rest;
@@ -359,15 +360,15 @@ const char *http1_reason(int status)
 {
 	static const struct { int status; const char *reason; } t[] = {
 		{ 100, "Continue" }, { 101, "Switching Protocols" }, { 200, "OK" }, { 201, "Created" }, { 202, "Accepted" },
-		{ 203, "Non-Authoritative Information" }, { 204, "No Content" }, { 205, "Reset Content" }, { 206, "Partial Content" },
-		{ 300, "Multiple Choices" }, { 301, "Moved Permanently" }, { 302, "Found" }, { 303, "See Other" },
+		{ 203, "Non-Authoritative Information" }, { 204, "No Content" }, { 205, "Reset Content" },
+		{ 206, "Partial Content" }, { 300, "Multiple Choices" }, { 301, "Moved Permanently" }, { 302, "Found" }, { 303, "See Other" },
 		{ 304, "Not Modified" }, { 307, "Temporary Redirect" }, { 308, "Permanent Redirect" }, { 400, "Bad Request" },
 		{ 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" }, { 405, "Method Not Allowed" },
 		{ 406, "Not Acceptable" }, { 408, "Request Timeout" }, { 409, "Conflict" }, { 410, "Gone" },
 		{ 411, "Length Required" }, { 412, "Precondition Failed" }, { 413, "Request Entity Too Large" },
-		{ 414, "Request URI Too Long" }, { 415, "Unsupported Media Type" }, { 416, "Requested Range Not Satisfiable" },
-		{ 417, "Expectation Failed" }, { 421, "Misdirected Request" }, { 422, "Unprocessable Entity" }, { 425, "Too Early" },
-		{ 426, "Upgrade Required" }, { 428, "Precondition Required" }, { 429, "Too Many Requests" },
+		{ 414, "Request URI Too Long" }, { 415, "Unsupported Media Type" },
+		{ 416, "Requested Range Not Satisfiable" }, { 417, "Expectation Failed" },
+		{ 421, "Misdirected Request" }, { 422, "Unprocessable Entity" }, { 425, "Too Early" }, { 426, "Upgrade Required" }, { 428, "Precondition Required" }, { 429, "Too Many Requests" },
 		{ 431, "Request Header Fields Too Large" }, { 500, "Internal Server Error" }, { 501, "Not Implemented" },
 		{ 502, "Bad Gateway" }, { 503, "Service Unavailable" }, { 504, "Gateway Timeout" },
 		{ 505, "HTTP Version Not Supported" }, { 507, "Insufficient Storage" },

@@ -23,7 +23,8 @@ enum http1_framing {
 struct http1_head {
 	unsigned version;               /* 10 or 11 (also for 1.2 to 1.9) */
 	str method, target;             /* request: as sent */
-	str path, query;                /* request: parts of the target, not decoded, query without '?'; path "*" for OPTIONS *, "" for CONNECT */
+	/* request: parts of the target, not decoded, query without '?'; path is "*" for OPTIONS *, "" for CONNECT */
+	str path, query;
 	str authority;                  /* request: from an absolute target, else from Host */
 	int status;                     /* response */
 	str reason;                     /* response */
@@ -56,7 +57,8 @@ void http1_response_init(struct http1_parser *p, size_t max, bool head_only);
  * -ERR_TOO_LARGE: the connection cannot be used any more; a server answers with p->status. A first byte that can begin
  * no head (a TLS handshake, say) is refused at once.
  */
-int http1_parse(struct http1_parser *p, str in, struct arena *a, struct http1_head *ret_head, size_t *ret_used, struct err *err);
+int http1_parse(struct http1_parser *p, str in, struct arena *a, struct http1_head *ret_head, size_t *ret_used,
+		struct err *err);
 
 /* Is token, in any case, among the comma-separated values of all headers of this name? */
 bool http1_has_token(const struct http_header *headers, size_t n, str name, str token);

@@ -76,7 +76,8 @@ static int size_byte(struct http1_body *b, char c, struct err *err)
 		return 0;
 	}
 	if (!b->digits)
-		return err_set(err, ERR_BAD_REQUEST, "%s", c == '\r' ? "empty hex number for chunk length" : "invalid byte in chunk length");
+		return err_set(err, ERR_BAD_REQUEST, "%s",
+			       c == '\r' ? "empty hex number for chunk length" : "invalid byte in chunk length");
 	if (c == '\r')
 		b->state = SIZE_LF;
 	else if (c == ';')

@@ -408,7 +408,8 @@ const struct http_protocol http1_protocol = {
 /* ---- Leaving HTTP ---- */
 
 /* The reader is sent away first: two must not wait for the same bytes. */
-int http_upgrade(struct http_exchange *pub, const struct http_header *headers, size_t n, struct stream **ret, struct err *err)
+int http_upgrade(struct http_exchange *pub, const struct http_header *headers, size_t n, struct stream **ret,
+		 struct err *err)
 {
 	struct exchange *x = CONTAINER_OF(pub, struct exchange, pub);
 	struct http_conn *c = x->conn;

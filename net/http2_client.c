@@ -48,7 +48,6 @@ struct http2_client {
 bool http2_client_ready(const struct http2_client *c) { return c->ready; }
 bool http2_client_draining(const struct http2_client *c) { return c->draining || c->closed; }
 bool http2_client_pinged_too_much(const struct http2_client *c) { return c->pinged_too_much; }
-const struct err *http2_client_why(const struct http2_client *c) { return &c->why; }
 
 void http2_client_close(struct http2_client *c, enum err_code code, const char *why)
 {
@@ -66,7 +65,10 @@ static void wake_writer(struct http2_client *c) { fiber_cond_signal(&c->work); }
 static int64_t ping_due_ns(const struct http2_client *c)
 {
 	int64_t interval = c->o.ping_interval_ms * NS_PER_MS;
-	int64_t quiet = c->n_urgent ? MAX(c->received_ns, c->urgent_since_ns) + URGENT_MS * NS_PER_MS : c->received_ns + interval;
+	int64_t quiet = c->received_ns + interval;
+
+	if (c->n_urgent)
+		quiet = MAX(c->received_ns, c->urgent_since_ns) + URGENT_MS * NS_PER_MS;
 	return MAX(quiet, c->pinged_ns + interval);
 }
 
@@ -113,13 +115,15 @@ static void call_leave(struct http2_call *call)
 	c->n_urgent -= call->urgent;
 	call->client = NULL;
 	if (c->draining && list_empty(&c->calls))
-		http2_client_close(c, ERR_UNAVAILABLE, "the connection was closed after its last call");
+		http2_client_close(c, ERR_UNAVAILABLE, "it takes no more calls");
 }
 
 static void call_end(struct http2_call *call, enum http2_end how, uint32_t code)
 {
+	const struct err *why = how == HTTP2_BROKEN ? &call->client->why : NULL;
+
 	call_leave(call);
-	call->events->end(call, how, code);
+	call->events->end(call, how, code, why);
 }
 
 static ssize_t on_fill(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags,
@@ -230,9 +234,18 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
 	struct http2_call *call = nghttp2_session_get_stream_user_data(session, id);
 
 	(void)arg;
-	if (call && call->client)
-		call_end(call, code == NGHTTP2_NO_ERROR ? HTTP2_COMPLETE : code == NGHTTP2_REFUSED_STREAM ? HTTP2_REFUSED : HTTP2_RESET,
-			 code);
+	if (!call || !call->client)
+		return 0;
+	switch (code) {
+	case NGHTTP2_NO_ERROR:
+		call_end(call, HTTP2_COMPLETE, code);
+		break;
+	case NGHTTP2_REFUSED_STREAM:
+		call_end(call, HTTP2_REFUSED, code);
+		break;
+	default:
+		call_end(call, HTTP2_RESET, code);
+	}
 	return 0;
 }
 
@@ -286,7 +299,8 @@ struct http2_client *http2_client_new(struct stream *s, const struct http2_clien
 {
 	struct http2_client *c = mem_zalloc(sizeof *c);
 
-	*c = (struct http2_client){ .stream = s, .o = *o, .timer = LOOP_TIMER_INIT(timer_fire), .received_ns = clock_now_ns() };
+	*c = (struct http2_client){ .stream = s, .o = *o, .timer = LOOP_TIMER_INIT(timer_fire) };
+	c->received_ns = clock_now_ns();
 	c->pinged_ns = c->received_ns - o->ping_interval_ms * NS_PER_MS;
 	list_init(&c->calls);
 	fiber_cond_init(&c->work, "frames to send");
@@ -302,7 +316,7 @@ void http2_client_drain(struct http2_client *c)
 		return;
 	c->draining = true;
 	if (list_empty(&c->calls))
-		http2_client_close(c, ERR_UNAVAILABLE, "the connection was closed by the peer's wish");
+		http2_client_close(c, ERR_UNAVAILABLE, "it takes no more calls");
 	c->o.changed(c, c->o.arg);
 }
 
@@ -348,7 +362,8 @@ static int read_loop(struct http2_client *c, char *room, struct err *err)
 		c->received_ns = clock_now_ns();
 		ssize_t used = nghttp2_session_mem_recv(c->session, (uint8_t *)room, (size_t)n);
 		if (used < 0)
-			return err_set(err, ERR_UNAVAILABLE, "the peer does not speak HTTP/2: %s", nghttp2_strerror((int)used));
+			return err_set(err, ERR_UNAVAILABLE, "the peer does not speak HTTP/2: %s",
+				       nghttp2_strerror((int)used));
 		if (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session))
 			return err_set(err, ERR_UNAVAILABLE, "the HTTP/2 connection ended");
 		wake_writer(c); /* acknowledgements, windows */

@@ -18,19 +18,19 @@ enum http2_end {
 	HTTP2_COMPLETE, /* the peer ended it in order */
 	HTTP2_RESET,    /* the peer reset it, or broke the rules in it */
 	HTTP2_REFUSED,  /* the peer certainly did not handle it, and it may be made again on another connection */
-	HTTP2_BROKEN,   /* the connection ended; http2_client_why says why */
+	HTTP2_BROKEN,   /* the connection ended */
 };
 
 struct http2_call_events {
 	void (*header)(struct http2_call *call, str name, str value); /* of headers and trailers */
 	void (*data)(struct http2_call *call, str bytes);
 	/*
-	 * Up to n bytes of the request's body at p: how many; 0 when there is nothing now (http2_call_resume says when), or,
-	 * with *ret_end set, at its end.
+	 * Up to n bytes of the request's body at p: how many; 0 when there is nothing now (http2_call_resume says when),
+	 * or, with *ret_end set, at its end.
 	 */
 	size_t (*fill)(struct http2_call *call, char *p, size_t n, bool *ret_end);
-	/* The last event; the call has left the connection. code is HTTP/2's. */
-	void (*end)(struct http2_call *call, enum http2_end how, uint32_t code);
+	/* The last event; the call has left the connection. code is HTTP/2's; why: of HTTP2_BROKEN, else NULL. */
+	void (*end)(struct http2_call *call, enum http2_end how, uint32_t code, const struct err *why);
 };
 
 /* One request and its answer; embedded in a struct of the caller's, zeroed before http2_call_start. */
@@ -74,7 +74,6 @@ bool http2_client_ready(const struct http2_client *c);
 bool http2_client_draining(const struct http2_client *c);
 /* The peer found that there were too many pings. */
 bool http2_client_pinged_too_much(const struct http2_client *c);
-const struct err *http2_client_why(const struct http2_client *c);
 /* No new calls; the connection ends with the last of those that are at work. */
 void http2_client_drain(struct http2_client *c);
 /* Ends the connection now. */

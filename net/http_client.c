@@ -558,7 +558,8 @@ int http_call_upgrade(struct http_call *call, struct stream **ret_stream, struct
 	if (r < 0)
 		return r;
 	if (head->status != 101 || !call->connection)
-		return err_set(err, ERR_BAD_REQUEST, "%s: the server did not switch protocols (status %d)", call->label, head->status);
+		return err_set(err, ERR_BAD_REQUEST, "%s: the server did not switch protocols (status %d)", call->label,
+			       head->status);
 	struct connection *c = TAKE(call->connection);
 	stream_unread(c->stream, str_skip(buf_str(&call->in), call->at));
 	*ret_stream = TAKE(c->stream);

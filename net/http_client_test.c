@@ -1,7 +1,6 @@
 #include "net/http_client.h"
 
 #include <arpa/inet.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fiber_io.h"

@@ -257,6 +257,7 @@ static int open_conn(struct http_conn *c, struct err *err)
 static void read_all(struct http_conn *c)
 {
 	struct http_server *s = c->server;
+	size_t since_wait = 0;
 	int r = 0;
 
 	while (r == 0 && !c->ending) {
@@ -265,15 +266,20 @@ static void read_all(struct http_conn *c)
 			continue;
 		}
 		ssize_t n = stream_try_read(c->stream, s->in, HTTP_IN_SIZE, NULL);
-		if (n == STREAM_WAIT)
+		if (n == STREAM_WAIT) {
+			since_wait = 0;
 			r = stream_wait(c->stream, POLLIN, NULL);
-		else if (n <= 0)
+			continue;
+		}
+		if (n <= 0)
 			return;
-		else
-			r = c->protocol->feed(c, str_span(s->in, (size_t)n), NULL);
+		r = c->protocol->feed(c, str_span(s->in, (size_t)n), NULL);
 		/* Who sends without end must not keep the others from their turn. */
-		if (r == 0 && n == HTTP_IN_SIZE)
+		since_wait += (size_t)n;
+		if (r == 0 && since_wait >= HTTP_IN_SIZE) {
+			since_wait = 0;
 			r = fiber_yield(NULL);
+		}
 	}
 }
 

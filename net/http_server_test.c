@@ -49,6 +49,13 @@ static struct buf curl(struct test_server *t, const struct peer *p, const char *
 	return test_run(want_exit, argv);
 }
 
+static void curl_fails(struct test_server *t, const char *how, const char *path, int want_exit, const char *const *more)
+{
+	const struct peer p = { NULL, { how }, "http", "" };
+	struct buf b = curl(t, &p, path, want_exit, more);
+	buf_done(&b);
+}
+
 static void check_big(struct buf b)
 {
 	CHECK_INT(b.n, BIG);
@@ -94,7 +101,8 @@ static void check_post(struct test_server *t, const struct peer *p, const char *
 	CLEANUP(buf_done) struct buf b = curl(t, p, "/echo", 0, small);
 	CHECK_STR(buf_str(&b), "abc");
 	for (int chunked = 0; chunked < 2; chunked++) {
-		const char *const send[] = { "-w", "%{http_code}", "-H", chunked ? "Transfer-Encoding: chunked" : "X: y", "--data-binary", at, NULL };
+		const char *const send[] = { "-w", "%{http_code}", "-H", chunked ? "Transfer-Encoding: chunked" : "X: y",
+					     "--data-binary", at, NULL };
 		(void)snprintf(at, sizeof(at), "@%s", fits);
 		CLEANUP(buf_done) struct buf echoed = curl(t, p, "/echo", 0, send);
 		CHECK_INT(echoed.n, ECHO_MAX + 3);
@@ -141,7 +149,8 @@ FIBER_TEST(http_server_tls_versions_and_certificates)
 	char dir[] = "/tmp/http-test-XXXXXX";
 	CHECK(mkdtemp(dir) != NULL);
 	CLEANUP(test_cert_done) struct test_cert ca = test_cert_new("ca", NULL, NULL);
-	CLEANUP(test_cert_done) struct test_cert c = test_cert_new("server", "IP:127.0.0.1", &ca), user = test_cert_new("alice", "DNS:a", &ca);
+	CLEANUP(test_cert_done) struct test_cert c = test_cert_new("server", "IP:127.0.0.1", &ca);
+	CLEANUP(test_cert_done) struct test_cert user = test_cert_new("alice", "DNS:a", &ca);
 	const struct tls_options o = { .cert_pem = c.cert, .key_pem = c.key, .ca_pem = ca.cert, .alpn = both,
 				       .client_auth = TLS_CLIENT_AUTH_REQUEST };
 	struct tls_context *tls = NULL;
@@ -222,7 +231,8 @@ FIBER_TEST(http1_pipelined_answers_keep_their_order)
 	test_server_start(&t, (struct http_server_options){ 0 }, 1000);
 	CLEANUP(stream_freep) struct stream *s = test_dial(&t);
 
-	test_send(s, STR("GET /busy HTTP/1.1\r\nHost: x\r\n\r\nGET /hello HTTP/1.1\r\nHost: x\r\n\r\nGET /missing HTTP/1.0\r\n\r\n"));
+	test_send(s, STR("GET /busy HTTP/1.1\r\nHost: x\r\n\r\n"
+			 "GET /hello HTTP/1.1\r\nHost: x\r\n\r\nGET /missing HTTP/1.0\r\n\r\n"));
 	CLEANUP(buf_done) struct buf b = test_read_all(s);
 	ptrdiff_t busy = str_find(buf_str(&b), STR("done")), hello = str_find(buf_str(&b), STR("hello\n"));
 	ptrdiff_t missing = str_find(buf_str(&b), STR("no such page"));
@@ -284,7 +294,7 @@ FIBER_TEST(http1_upgrade_hands_the_connection_over)
 	CLEANUP(buf_done) struct buf b = test_read_until(s, "early");
 	CHECK_STR(buf_str(&b), "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nearly");
 	test_send(s, STR("more"));
-	CLEANUP(buf_done) struct buf more = test_read_until(s, "more");
+	test_skip_until(s, "more");
 	stream_free(TAKE(s));
 	wait_for(&t.ended, 1);
 	/* One that goes on does not outlive the server. */
@@ -306,15 +316,15 @@ FIBER_TEST(http_source_sends_when_woken)
 	CLEANUP(buf_done) struct buf head = test_read_until(s, "\r\n\r\n");
 	check_contains(head, "Transfer-Encoding: chunked\r\n");
 	ticks_push(&t, "one");
-	CLEANUP(buf_done) struct buf one = test_read_until(s, "one\r\n");
+	test_skip_until(s, "one\r\n");
 	ticks_push(&t, "two");
 	ticks_push(&t, "three");
-	CLEANUP(buf_done) struct buf two = test_read_until(s, "twothree\r\n");
+	test_skip_until(s, "twothree\r\n");
 	ticks_end(&t);
-	CLEANUP(buf_done) struct buf end = test_read_until(s, "0\r\n\r\n");
+	test_skip_until(s, "0\r\n\r\n");
 	CHECK_INT(t.stopped, 1);
 	test_send(s, STR("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"));
-	CLEANUP(buf_done) struct buf again = test_read_until(s, "hello\n");
+	test_skip_until(s, "hello\n");
 	stream_free(TAKE(s));
 	test_server_stop(&t);
 }
@@ -347,11 +357,10 @@ FIBER_TEST(http2_source_sends_when_woken)
 FIBER_TEST(http_source_that_ends_too_early_breaks_the_answer)
 {
 	struct test_server t;
-	const struct peer h1 = { NULL, { "--http1.1" }, "http", "" }, h2 = { NULL, { "--http2-prior-knowledge" }, "http", "" };
 
 	test_server_start(&t, (struct http_server_options){ 0 }, 1000);
-	CLEANUP(buf_done) struct buf a = curl(&t, &h1, "/short", 18, NULL);
-	CLEANUP(buf_done) struct buf b = curl(&t, &h2, "/short", 92, NULL);
+	curl_fails(&t, "--http1.1", "/short", 18, NULL);
+	curl_fails(&t, "--http2-prior-knowledge", "/short", 92, NULL);
 	CHECK_INT(t.stopped, 2);
 	test_server_stop(&t);
 }
@@ -359,13 +368,12 @@ FIBER_TEST(http_source_that_ends_too_early_breaks_the_answer)
 FIBER_TEST(http_client_that_leaves_cancels_its_requests)
 {
 	struct test_server t;
-	const struct peer h2 = { NULL, { "--http2-prior-knowledge" }, "http", "" };
-	static const char *const impatient[] = { "--max-time", "0.2", NULL };
+	static const char *const impatient[] = { "--max-time", "0.5", NULL };
 
 	test_server_start(&t, (struct http_server_options){ 0 }, 1000);
-	CLEANUP(buf_done) struct buf b = curl(&t, &h2, "/slow", 28, impatient);
+	curl_fails(&t, "--http2-prior-knowledge", "/slow", 28, impatient);
 	wait_for(&t.canceled, 1);
-	CLEANUP(buf_done) struct buf w = curl(&t, &h2, "/ticks", 28, impatient);
+	curl_fails(&t, "--http2-prior-knowledge", "/ticks", 28, impatient);
 	wait_for(&t.stopped, 1);
 	struct stream *s = test_dial(&t);
 	test_send(s, STR("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"));
@@ -389,7 +397,7 @@ FIBER_TEST(http_server_stop_lets_requests_finish)
 	CLEANUP(stream_freep) struct stream *busy = test_dial(&t), *idle = test_dial(&t);
 
 	test_send(idle, STR("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"));
-	CLEANUP(buf_done) struct buf hello = test_read_until(idle, "hello\n");
+	test_skip_until(idle, "hello\n");
 	test_send(busy, STR("GET /busy HTTP/1.1\r\nHost: x\r\n\r\n"));
 	wait_for(&t.begun, 1);
 	int64_t begin = clock_now_ns();
@@ -432,6 +440,23 @@ FIBER_TEST(http_server_stop_breaks_off_after_the_grace)
 	test_send(ticks, STR("GET /ticks HTTP/1.1\r\nHost: x\r\n\r\n"));
 	test_send(partial, STR("GET /hello HT"));
 	wait_for(&t.begun, 2);
+	test_server_stop(&t);
+	CHECK_INT(t.canceled, 1);
+	CHECK_INT(t.stopped, 1);
+}
+
+FIBER_TEST(http_server_ends_with_its_loop)
+{
+	struct test_server t;
+	test_server_start(&t, (struct http_server_options){ 0 }, 60000);
+	CLEANUP(stream_freep) struct stream *s = test_dial(&t), *ticks = test_dial(&t), *idle = test_dial(&t);
+
+	test_send(idle, STR("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"));
+	test_skip_until(idle, "hello\n");
+	test_send(s, STR("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"));
+	test_send(ticks, STR("GET /ticks HTTP/1.1\r\nHost: x\r\n\r\n"));
+	wait_for(&t.begun, 2);
+	loop_stop(loop_self());
 	test_server_stop(&t);
 	CHECK_INT(t.canceled, 1);
 	CHECK_INT(t.stopped, 1);

@@ -41,6 +41,7 @@ void test_send(struct stream *s, str bytes);
 struct buf test_read_all(struct stream *s);
 /* (suspends) At least until end stands there. */
 struct buf test_read_until(struct stream *s, const char *end);
+void test_skip_until(struct stream *s, const char *end);
 /* (suspends) Runs a program (argv ends with NULL) to its end: its standard output; the caller's. */
 struct buf test_run(int want_exit, const char *const *argv);
 

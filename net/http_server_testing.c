@@ -278,6 +278,12 @@ struct buf test_read_until(struct stream *s, const char *end)
 	return b;
 }
 
+void test_skip_until(struct stream *s, const char *end)
+{
+	struct buf b = test_read_until(s, end);
+	buf_done(&b);
+}
+
 struct buf test_run(int want_exit, const char *const *argv)
 {
 	struct process_output out;

@@ -166,7 +166,8 @@ static int write_rst(struct spdy *s, uint32_t id, enum spdy_status status, struc
 }
 
 /* (suspends) A frame with headers; a new stream of ours gets its number here, where the order is settled. */
-static int write_headers(struct spdy_stream *st, enum spdy_type type, const struct http_header *headers, size_t n, struct err *err)
+static int write_headers(struct spdy_stream *st, enum spdy_type type, const struct http_header *headers, size_t n,
+			 struct err *err)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(SPDY_BLOCK_MAX + 1024);
 	struct spdy *s = st->session;
@@ -296,7 +297,8 @@ static int read_data(struct spdy *s, const struct spdy_frame *f, struct err *err
 }
 
 /* (suspends) */
-static int on_syn_stream(struct spdy *s, const struct spdy_frame *f, const struct spdy_control *c, struct spdy_stream *st, struct err *err)
+static int on_syn_stream(struct spdy *s, const struct spdy_frame *f, const struct spdy_control *c, struct spdy_stream *st,
+			 struct err *err)
 {
 	if (s->closing || s->gone_away)
 		return 0;
@@ -551,7 +553,8 @@ int spdy_open(struct spdy *s, const struct http_header *headers, size_t n, struc
 	CLEANUP(spdy_stream_freep) struct spdy_stream *st = stream_new(s, true);
 	struct http_header *copy = ARENA_ARRAY(&st->arena, struct http_header, n);
 	for (size_t i = 0; i < n; i++)
-		copy[i] = (struct http_header){ arena_str(&st->arena, headers[i].name), arena_str(&st->arena, headers[i].value) };
+		copy[i] = (struct http_header){ arena_str(&st->arena, headers[i].name),
+						arena_str(&st->arena, headers[i].value) };
 	st->headers = copy;
 	st->n_headers = n;
 	int r = write_headers(st, SPDY_SYN_STREAM, headers, n, err);

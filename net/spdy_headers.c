@@ -58,7 +58,8 @@ static void must(bool ok, const char *what)
 struct spdy_packer *spdy_packer_new(void)
 {
 	struct spdy_packer *p = mem_zalloc(sizeof(*p));
-	must(deflateInit2(&p->z, Z_BEST_COMPRESSION, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK, "deflateInit2");
+	int r = deflateInit2(&p->z, Z_BEST_COMPRESSION, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY);
+	must(r == Z_OK, "deflateInit2");
 	must(deflateSetDictionary(&p->z, (const Bytef *)dictionary, sizeof(dictionary) - 1) == Z_OK, "deflateSetDictionary");
 	return p;
 }

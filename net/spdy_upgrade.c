@@ -44,7 +44,8 @@ static int check_response(struct http_call *call, const struct http1_head *head,
 		return 0;
 	int r = head->status == 101 ? 0 : http_call_read_all(call, 64 * 1024, &body, err);
 	if (r < 0)
-		return err_set(err, ERR_BAD_REQUEST, "unable to upgrade connection: unable to read error from server response");
+		return err_set(err, ERR_BAD_REQUEST,
+			       "unable to upgrade connection: unable to read error from server response");
 	body = str_trim(body);
 	return err_set(err, ERR_BAD_REQUEST, "unable to upgrade connection: " STR_FMT, STR_ARG(body));
 }

@@ -14,11 +14,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fiber.h"
 #include "base/fiber_io.h"
 #include "base/mem.h"
@@ -34,6 +31,7 @@ struct stream {
 	int fd;
 	int abort_fd;                  /* wakes those who wait, where shutdown() cannot: an eventfd, or -1 */
 	SSL *ssl;
+	X509 *refused;                 /* the server's certificate, when it was not accepted */
 	bool drained;                  /* the last read emptied the socket */
 	bool ended;                    /* the other side will send no more */
 	bool aborted, broken, said_goodbye;
@@ -210,6 +208,7 @@ void stream_free(struct stream *s)
 	}
 	ERR_clear_error();
 	SSL_free(s->ssl);
+	X509_free(s->refused);
 	(void)close(s->fd);
 	if (s->abort_fd >= 0)
 		(void)close(s->abort_fd);
@@ -423,34 +422,6 @@ int stream_shutdown_write(struct stream *s, struct err *err)
 
 /* ---- Shaking hands ---- */
 
-/* Go's words, which users of kubectl know. */
-static int verify_error(const struct stream *s, const char *host, struct err *err)
-{
-	long code = SSL_get_verify_result(s->ssl);
-	const char *what;
-
-	switch (code) {
-	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
-	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-		what = "certificate signed by unknown authority";
-		break;
-	case X509_V_ERR_CERT_HAS_EXPIRED:
-	case X509_V_ERR_CERT_NOT_YET_VALID:
-		what = "certificate has expired or is not yet valid";
-		break;
-	case X509_V_ERR_HOSTNAME_MISMATCH:
-	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		return err_set(err, ERR_FORBIDDEN, "tls: failed to verify certificate: x509: certificate is not valid for %s", host);
-	default:
-		what = X509_verify_cert_error_string(code);
-	}
-	return err_set(err, ERR_FORBIDDEN, "tls: failed to verify certificate: x509: %s", what);
-}
-
 static int handshake_error(struct stream *s, int why, const char *host, struct err *err)
 {
 	static const char plain[] = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
@@ -461,7 +432,7 @@ static int handshake_error(struct stream *s, int why, const char *host, struct e
 		return err_sys(err, sys ? sys : ECONNRESET, "TLS handshake");
 	if (host && SSL_get_verify_result(s->ssl) != X509_V_OK) {
 		ERR_clear_error();
-		return verify_error(s, host, err);
+		return tls_verify_error(SSL_get_verify_result(s->ssl), s->refused, host, err);
 	}
 	if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST) {
 		s->queue_at = s->queue_n = 0;
@@ -511,7 +482,7 @@ static int start_tls(int fd, struct tls_context *tls, const char *host, struct s
 	CLEANUP(stream_freep) struct stream *s = stream_of_fd(fd);
 
 	(void)pthread_once(&once, make_bio_method);
-	s->ssl = tls_ssl_new(tls, err);
+	s->ssl = tls_ssl_new(tls, &s->refused, err);
 	BIO *bio = s->ssl ? BIO_new(bio_method) : NULL;
 	if (!bio)
 		return -ERR_INTERNAL;
@@ -541,89 +512,6 @@ int stream_accept_tls(int fd, struct tls_context *tls, struct stream **ret, stru
 int stream_connect_tls(int fd, struct tls_context *tls, const char *host, struct stream **ret, struct err *err)
 {
 	return start_tls(fd, tls, tls_server_name(tls) ? tls_server_name(tls) : host, ret, err);
-}
-
-/* ---- Dialling ---- */
-
-static int dial_address(const struct sockaddr *addr, socklen_t len, int *ret_fd, struct err *err)
-{
-	char text[INET6_ADDRSTRLEN + 16];
-	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return err_sys(err, errno, "make a socket");
-	int r = fiber_connect(fd, addr, len, err);
-	if (r == 0) {
-		*ret_fd = fd;
-		return 0;
-	}
-	(void)close(fd);
-	if (addr->sa_family == AF_UNIX)
-		return err_wrap(err, r, "dial unix %s", ((const struct sockaddr_un *)addr)->sun_path);
-	struct sockaddr_storage copy = { 0 };
-	memcpy(&copy, addr, MIN((size_t)len, sizeof(copy)));
-	stream_format_address(&copy, text, sizeof(text));
-	return err_wrap(err, r, "dial tcp %s", text);
-}
-
-static int dial_unix(const char *path, int *ret_fd, struct err *err)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	size_t n = strlen(path);
-
-	if (n >= sizeof(addr.sun_path))
-		return err_set(err, ERR_INVALID, "dial unix %s: the path is too long", path);
-	memcpy(addr.sun_path, path, n);
-	return dial_address((const struct sockaddr *)&addr, sizeof(addr), ret_fd, err);
-}
-
-static int dial_numeric(const char *host, uint16_t port, int *ret_fd, struct err *err)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
-	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-
-	if (inet_pton(AF_INET, host, &in.sin_addr) == 1)
-		return dial_address((const struct sockaddr *)&in, sizeof(in), ret_fd, err);
-	if (inet_pton(AF_INET6, host, &in6.sin6_addr) == 1)
-		return dial_address((const struct sockaddr *)&in6, sizeof(in6), ret_fd, err);
-	return STREAM_WAIT;
-}
-
-/* The first failure is the one that is told; the others are tried all the same. */
-static int dial_name(const char *host, uint16_t port, int *ret_fd, struct err *err)
-{
-	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
-	struct addrinfo *list = NULL;
-	char service[8];
-	struct err first = ERR_INIT, other = ERR_INIT;
-
-	(void)snprintf(service, sizeof(service), "%u", port);
-	int r = fiber_getaddrinfo(host, service, &hints, &list, err);
-	if (r < 0)
-		return r;
-	r = -ERR_NOT_FOUND;
-	for (struct addrinfo *a = list; a && r < 0 && r != -ERR_CANCELED && fiber_check(NULL) == 0; a = a->ai_next)
-		r = dial_address(a->ai_addr, a->ai_addrlen, ret_fd, a == list ? &first : &other);
-	freeaddrinfo(list);
-	if (r < 0 && err)
-		*err = first;
-	return r < 0 && first.code ? -(int)first.code : r;
-}
-
-int stream_dial(const char *host, uint16_t port, struct tls_context *tls, struct stream **ret, struct err *err)
-{
-	int fd = -1, r;
-
-	if (strncmp(host, "unix:", 5) == 0)
-		r = dial_unix(host + 5, &fd, err);
-	else if ((r = dial_numeric(host, port, &fd, err)) == STREAM_WAIT)
-		r = dial_name(host, port, &fd, err);
-	if (r < 0)
-		return r;
-	if (tls)
-		return stream_connect_tls(fd, tls, host, ret, err);
-	*ret = stream_of_fd(fd);
-	return 0;
 }
 
 /* ---- Asking ---- */

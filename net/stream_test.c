@@ -201,8 +201,8 @@ FIBER_TEST(tls_client_verifies_the_server)
 		{ &ca, "localhost", NULL },
 		{ &ca, "127.0.0.1", NULL },
 		{ &other, "localhost", "tls: failed to verify certificate: x509: certificate signed by unknown authority" },
-		{ &ca, "example.com", "tls: failed to verify certificate: x509: certificate is not valid for example.com" },
-		{ &ca, "127.0.0.2", "tls: failed to verify certificate: x509: certificate is not valid for 127.0.0.2" },
+		{ &ca, "example.com", "tls: failed to verify certificate: x509: certificate is valid for localhost, not example.com" },
+		{ &ca, "127.0.0.2", "tls: failed to verify certificate: x509: certificate is valid for 127.0.0.1, not 127.0.0.2" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
@@ -224,7 +224,8 @@ FIBER_TEST(tls_server_sees_any_client_certificate)
 {
 	CLEANUP(test_cert_done) struct test_cert ca = test_cert_new("ca", NULL, NULL), other = test_cert_new("other", NULL, NULL);
 	CLEANUP(test_cert_done) struct test_cert cert = test_cert_new("server", "DNS:localhost", &ca);
-	CLEANUP(test_cert_done) struct test_cert good = test_cert_new("good", "DNS:c", &ca), bad = test_cert_new("bad", "DNS:c", &other);
+	CLEANUP(test_cert_done) struct test_cert good = test_cert_new("good", "DNS:c", &ca);
+	CLEANUP(test_cert_done) struct test_cert bad = test_cert_new("bad", "DNS:c", &other);
 	struct tls_context *server = server_of(&cert, &ca, TLS_CLIENT_AUTH_REQUEST);
 	const struct test_cert *own[] = { &good, &bad, NULL };
 
@@ -247,7 +248,8 @@ FIBER_TEST(tls_server_may_require_a_certificate)
 {
 	CLEANUP(test_cert_done) struct test_cert ca = test_cert_new("ca", NULL, NULL), other = test_cert_new("other", NULL, NULL);
 	CLEANUP(test_cert_done) struct test_cert cert = test_cert_new("server", "DNS:localhost", &ca);
-	CLEANUP(test_cert_done) struct test_cert good = test_cert_new("good", "DNS:c", &ca), bad = test_cert_new("bad", "DNS:c", &other);
+	CLEANUP(test_cert_done) struct test_cert good = test_cert_new("good", "DNS:c", &ca);
+	CLEANUP(test_cert_done) struct test_cert bad = test_cert_new("bad", "DNS:c", &other);
 	struct tls_context *server = server_of(&cert, &ca, TLS_CLIENT_AUTH_REQUIRE);
 	const struct test_cert *own[] = { &good, &bad, NULL };
 
@@ -332,7 +334,8 @@ FIBER_TEST(tls_reload_takes_new_files)
 {
 	char dir[] = "/tmp/tls-test-XXXXXX", cn[64];
 	CHECK(mkdtemp(dir) != NULL);
-	CLEANUP(test_cert_done) struct test_cert one = test_cert_new("one", "DNS:x", NULL), two = test_cert_new("two", "DNS:x", NULL);
+	CLEANUP(test_cert_done) struct test_cert one = test_cert_new("one", "DNS:x", NULL);
+	CLEANUP(test_cert_done) struct test_cert two = test_cert_new("two", "DNS:x", NULL);
 	char *cert = test_file(dir, "crt", one.cert), *key = test_file(dir, "key", one.key);
 	struct tls_options o = { .cert_file = cert, .key_file = key, .alpn = both };
 	struct tls_context *server = NULL, *client = trusting_client();

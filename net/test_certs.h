@@ -48,7 +48,8 @@ static void test_cert_extension(X509 *x, int nid, const char *value)
 }
 
 /* A certificate for cn, with names ("DNS:localhost,IP:127.0.0.1"; NULL: an authority), by an issuer (NULL: by itself). */
-static __attribute__((unused)) struct test_cert test_cert_new(const char *cn, const char *names, const struct test_cert *issuer)
+static __attribute__((unused)) struct test_cert test_cert_new(const char *cn, const char *names,
+							      const struct test_cert *issuer)
 {
 	static long serial = 1;
 	struct test_cert c = { .x = X509_new(), .pkey = EVP_EC_gen("P-256") };

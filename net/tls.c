@@ -307,7 +307,8 @@ static int alpn_of(const char *const *names, struct tls_context *t, struct err *
 
 /* ---- While shaking hands ---- */
 
-static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out, const unsigned char *in, unsigned n_in, void *arg)
+static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out, const unsigned char *in, unsigned n_in,
+		   void *arg)
 {
 	struct live *live = arg;
 	unsigned char *chosen = NULL;
@@ -351,6 +352,19 @@ static int verify_and_accept(X509_STORE_CTX *chain, void *arg)
 	(void)X509_verify_cert(chain);
 	ERR_clear_error();
 	return 1;
+}
+
+/* A client that does not accept the server's certificate keeps it, to say what was wrong with it. */
+static int verify_and_keep(X509_STORE_CTX *chain, void *arg)
+{
+	int ok = X509_verify_cert(chain);
+	SSL *ssl = X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx());
+	X509 **refused = SSL_get_app_data(ssl), *x = X509_STORE_CTX_get_current_cert(chain);
+
+	(void)arg;
+	if (ok != 1 && refused && !*refused && x && X509_up_ref(x) == 1)
+		*refused = x;
+	return ok;
 }
 
 /* ---- Building ---- */
@@ -450,10 +464,12 @@ static int set_protocols(SSL_CTX *ctx, const struct tls_context *t, struct live 
 
 static int set_trust(SSL_CTX *ctx, const struct tls_context *t, struct err *err)
 {
-	if (t->server)
+	if (t->server) {
 		ask_client(ctx, t->client_auth);
-	else
+	} else {
 		SSL_CTX_set_verify(ctx, t->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+		SSL_CTX_set_cert_verify_callback(ctx, verify_and_keep, NULL);
+	}
 	if (pem_given(&t->ca))
 		return use_ca(ctx, t, err);
 	if (!t->server && SSL_CTX_set_default_verify_paths(ctx) != 1)
@@ -651,7 +667,8 @@ void tls_context_free(struct tls_context *t)
 	free(t);
 }
 
-int tls_add_sni(struct tls_context *t, const char *cert_file, const char *key_file, const char *const *names, struct err *err)
+int tls_add_sni(struct tls_context *t, const char *cert_file, const char *key_file, const char *const *names,
+		struct err *err)
 {
 	size_t n = 0;
 
@@ -674,11 +691,13 @@ int tls_add_sni(struct tls_context *t, const char *cert_file, const char *key_fi
 	return r;
 }
 
-SSL *tls_ssl_new(struct tls_context *t, struct err *err)
+SSL *tls_ssl_new(struct tls_context *t, struct x509_st **refused, struct err *err)
 {
 	SSL *ssl = SSL_new(t->ctx);
 
-	if (!ssl)
+	if (ssl)
+		SSL_set_app_data(ssl, refused);
+	else
 		(void)tls_err(err, ERR_INTERNAL, "make a TLS connection");
 	return ssl;
 }

@@ -3,8 +3,6 @@
 
 #include <arpa/inet.h>
 
-#include "base/mem.h"
-
 /* What stays as it is: always, in a segment of a path, in a host. Go keeps the last set for hosts beside the first. */
 enum { KEEP = 1, KEEP_SEGMENT = 2, KEEP_HOST = 4 };
 
@@ -156,12 +154,17 @@ void url_query_add(struct buf *b, str key, str value)
 
 /* ---- whole URLs ---- */
 
+static bool is_scheme_byte(char c)
+{
+	return (keep[(unsigned char)c] & KEEP && c != '_' && c != '~') || c == '+';
+}
+
 static int cut_scheme(struct arena *a, str text, str *ret_scheme, str *ret_rest, struct err *err)
 {
 	size_t n = 0;
 	while (n < text.n && ((text.p[n] | 32) >= 'a' && (text.p[n] | 32) <= 'z'))
 		n++;
-	while (n > 0 && n < text.n && ((keep[(unsigned char)text.p[n]] & KEEP && text.p[n] != '_' && text.p[n] != '~') || text.p[n] == '+'))
+	while (n > 0 && n < text.n && is_scheme_byte(text.p[n]))
 		n++;
 	if (n == 0 || n == text.n || text.p[n] != ':')
 		return err_set(err, ERR_BAD_REQUEST, "missing protocol scheme");

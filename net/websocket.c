@@ -175,7 +175,8 @@ static int fill(struct ws *w, struct err *err)
 static int check_order(struct ws *w, const struct ws_frame *f, struct err *err)
 {
 	if (f->masked == w->client)
-		return err_set(err, ERR_BAD_REQUEST, "websocket: %s", w->client ? "a masked frame from the server" : "a frame without mask");
+		return err_set(err, ERR_BAD_REQUEST, "websocket: %s",
+			       w->client ? "a masked frame from the server" : "a frame without mask");
 	if (f->opcode >= WS_CLOSE)
 		return 0;
 	if (f->opcode == WS_CONTINUATION && !w->in_message)

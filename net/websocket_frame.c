@@ -168,10 +168,11 @@ int ws_accept_headers(struct arena *a, const struct http_header *headers, size_t
 	if (!ws_is_upgrade(headers, n))
 		return err_set(err, ERR_BAD_REQUEST, "websocket: the client is not using the websocket protocol");
 	if (!str_eq(http_header_find(headers, n, STR("sec-websocket-version")), STR("13")))
-		return err_set(err, ERR_BAD_REQUEST, "websocket: unsupported version: 13 not found in 'Sec-Websocket-Version' header");
+		return err_set(err, ERR_BAD_REQUEST, "websocket: unsupported version: 13 not found in "
+			       "'Sec-Websocket-Version' header");
 	if (key.n != 24 || base64_decode(raw, key, &n_raw, NULL) < 0 || n_raw != 16)
-		return err_set(err, ERR_BAD_REQUEST, "websocket: not a websocket handshake: 'Sec-WebSocket-Key' header must be "
-			       "Base64 encoded value of 16-byte in length");
+		return err_set(err, ERR_BAD_REQUEST, "websocket: not a websocket handshake: 'Sec-WebSocket-Key' "
+			       "header must be Base64 encoded value of 16-byte in length");
 	ws_accept_key(key, accept);
 	*ret = (struct ws_headers){ 0 };
 	add_header(ret, STR("upgrade"), STR("websocket"));

@@ -17,8 +17,8 @@ enum { OPEN_PAUSE_MS = 500 };
 static struct val range_request(struct arena *a, const struct store_range *q)
 {
 	return OBJECT(a, F(key, VAL_STR(q->to.n ? etcd_from(q->from) : q->from)), F(rangeEnd, VAL_STR(q->to)),
-		      F(limit, val_of_int((int64_t)q->limit)), F(revision, val_of_int(q->revision)), F(keysOnly, val_of_bool(q->keys_only)),
-		      F(countOnly, val_of_bool(q->count_only)));
+		      F(limit, val_of_int((int64_t)q->limit)), F(revision, val_of_int(q->revision)),
+		      F(keysOnly, val_of_bool(q->keys_only)), F(countOnly, val_of_bool(q->count_only)));
 }
 
 static int etcd_range(struct store *s, const struct store_range *q, struct store_page *ret, struct err *err)
@@ -103,6 +103,7 @@ static void etcd_free(struct store *s)
 
 	fiber_group_done(&e->askers);
 	grpc_channel_free(e->channel);
+	etcd_own_done(&e->own);
 	tls_context_free(e->tls);
 	free(e);
 }
@@ -133,7 +134,8 @@ static int channel_open(struct etcd *e, const struct store_options *o, struct er
 	static const char *const alpn[] = { "h2", NULL };
 	/* A member that has lost touch with the others says so instead of waiting. */
 	static const struct http_header metadata[] = { { STR_INIT("hasleader"), STR_INIT("true") } };
-	struct tls_options tls = { .ca_file = o->ca_file, .cert_file = o->cert_file, .key_file = o->key_file, .alpn = alpn };
+	struct tls_options tls = { .ca_file = o->ca_file, .cert_file = o->cert_file, .key_file = o->key_file,
+				   .alpn = alpn };
 	bool https = false;
 	int r;
 
@@ -141,8 +143,8 @@ static int channel_open(struct etcd *e, const struct store_options *o, struct er
 		https |= str_starts(str_of(*at), STR("https:"));
 	if (https && (r = tls_client_new(&tls, &e->tls, err)) < 0)
 		return err_wrap(err, r, "etcd");
-	struct grpc_options channel = { .endpoints = o->endpoints, .tls = e->tls, .metadata = metadata, .n_metadata = ARRAY_LEN(metadata),
-					.max_message = INT32_MAX };
+	struct grpc_options channel = { .endpoints = o->endpoints, .tls = e->tls, .metadata = metadata,
+					.n_metadata = ARRAY_LEN(metadata), .max_message = INT32_MAX };
 	if ((r = grpc_channel_new(&channel, &e->channel, err)) < 0)
 		return err_wrap(err, r, "etcd");
 	return 0;
@@ -159,6 +161,7 @@ int store_open_etcd(const struct store_options *o, struct store **ret, struct er
 	e->store.engine = &etcd_engine;
 	fiber_cond_init(&e->lease.granted, "a lease");
 	fiber_group_init(&e->askers);
+	etcd_own_init(&e->own);
 	if ((r = channel_open(e, o, err)) < 0)
 		return r;
 	while ((r = etcd_revision(&e->store, &revision, &why)) < 0) {

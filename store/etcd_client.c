@@ -39,8 +39,8 @@ static const struct meaning meanings[] = {
 	{ STR_INIT("required revision has been compacted"), ERR_EXPIRED, false, false, NULL },
 	{ STR_INIT("required revision is a future revision"), ERR_BAD_REQUEST, false, false, NULL },
 	{ STR_INIT("database space exceeded"), ERR_UNAVAILABLE, false, false,
-	  "etcd refuses writes because its database has reached its quota; compact it, run 'etcdctl defrag' for each member and "
-	  "'etcdctl alarm disarm', or raise --quota-backend-bytes" },
+	  "etcd refuses writes because its database has reached its quota; compact it, run 'etcdctl defrag' for each "
+	  "member and 'etcdctl alarm disarm', or raise --quota-backend-bytes" },
 	{ STR_INIT("request is too large"), ERR_TOO_LARGE, false, false, NULL },
 	{ STR_INIT("larger than max"), ERR_TOO_LARGE, false, false, NULL },
 	{ STR_INIT("no leader"), ERR_UNAVAILABLE, false, true, NULL },
@@ -84,12 +84,13 @@ static int encode(const struct rpc *rpc, struct val request, struct buf *b, stru
 }
 
 /* Once, with the error that the contract wants. *ret_again: there is hope in trying again. */
-static int call_once(struct etcd *e, const struct rpc *rpc, enum etcd_effect effect, str request, struct etcd_answer *a, bool *ret_again,
-		     struct err *err)
+static int call_once(struct etcd *e, const struct rpc *rpc, enum etcd_effect effect, str request, struct etcd_answer *a,
+		     bool *ret_again, struct err *err)
 {
 	uint64_t generation = grpc_channel_generation(e->channel);
+	unsigned flags = effect == ETCD_READ ? GRPC_IDEMPOTENT : 0;
 	int status;
-	int r = grpc_call(e->channel, rpc->path, effect == ETCD_READ ? GRPC_IDEMPOTENT : 0, request, &a->message, &status, err);
+	int r = grpc_call(e->channel, rpc->path, flags, request, &a->message, &status, err);
 
 	*ret_again = false;
 	if (r >= 0)
@@ -106,8 +107,8 @@ static int call_once(struct etcd *e, const struct rpc *rpc, enum etcd_effect eff
 	return etcd_error(r, effect, err);
 }
 
-static int call_patiently(struct etcd *e, const struct rpc *rpc, enum etcd_effect effect, str request, struct etcd_answer *a,
-			  struct err *err)
+static int call_patiently(struct etcd *e, const struct rpc *rpc, enum etcd_effect effect, str request,
+			  struct etcd_answer *a, struct err *err)
 {
 	int64_t end_ns = clock_now_ns() + PATIENCE_MS * NS_PER_MS;
 

@@ -24,7 +24,8 @@ const char *etcd_program(const char *name)
 		if (dir.n && access(path, X_OK) == 0)
 			return path;
 	}
-	print_message("# SKIP %s was not found: install etcd-server and etcd-client, or run the tests of peers first\n", name);
+	print_message("# SKIP %s was not found: install etcd-server and etcd-client, or run the tests of peers first\n",
+		      name);
 	return NULL;
 }
 
@@ -33,7 +34,8 @@ const char *etcd_program(const char *name)
 /* A shell is the plainest way to call a program a dozen times; nothing in it comes from outside. */
 static const char certificates[] =
 	"set -e\n"
-	"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.crt -days 2 -subj /CN=test-ca\n"
+	"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.crt -days 2 "
+	"-subj /CN=test-ca\n"
 	"for n in server client; do\n"
 	"  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $n.key -out $n.csr -subj /CN=$n\n"
 	"  printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\\n' > $n.ext\n"
@@ -87,10 +89,14 @@ void etcd_member_start(struct etcd_cluster *c, unsigned i)
 	(void)unlink(arena_printf(&a, "%s/peer:%u", c->folder, i).p);
 	for (unsigned j = 0; j < c->n; j++)
 		peers = arena_printf(&a, STR_FMT "%sm%u=unix://peer:%u", STR_ARG(peers), j ? "," : "", j, j);
-	const char *argv[32] = { "etcd", "--name", name, "--data-dir", name, "--listen-client-urls", client,
-				 "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-				 "--initial-cluster", peers.p, "--logger", "zap", "--log-level", "fatal" };
-	const char *tls[] = { "--cert-file", "server.crt", "--key-file", "server.key", "--client-cert-auth", "--trusted-ca-file", "ca.crt" };
+	const char *argv[32] = {
+		"etcd", "--name", name, "--data-dir", name, "--logger", "zap", "--log-level", "fatal",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", peers.p,
+		"--quota-backend-bytes", c->quota ? c->quota : "0",
+	};
+	const char *tls[] = { "--cert-file", "server.crt", "--key-file", "server.key", "--client-cert-auth",
+			      "--trusted-ca-file", "ca.crt" };
 	size_t n = 0;
 	while (argv[n])
 		n++;
@@ -143,7 +149,7 @@ static void replace_running(struct etcd_cluster *from, struct etcd_cluster *to)
 	}
 }
 
-void etcd_cluster_start(struct etcd_cluster *c, unsigned n, bool tls)
+void etcd_cluster_start(struct etcd_cluster *c, unsigned n, bool tls, const char *quota)
 {
 	const char *base = getenv("TMPDIR");
 	static bool registered;
@@ -153,7 +159,7 @@ void etcd_cluster_start(struct etcd_cluster *c, unsigned n, bool tls)
 	registered = true;
 	replace_running(NULL, c);
 
-	*c = (struct etcd_cluster){ .n = n, .tls = tls };
+	*c = (struct etcd_cluster){ .n = n, .tls = tls, .quota = quota };
 	(void)snprintf(c->folder, sizeof c->folder, "%s/c8s-etcd-XXXXXX", base ? base : "/tmp");
 	CHECK(mkdtemp(c->folder));
 	if (tls)

@@ -15,8 +15,9 @@ static int64_t extra_s(int64_t ttl_s) { return MIN(ttl_s * LEASE_EXTRA_PERCENT /
 static bool lease_fits(const struct etcd_lease *l, int64_t ttl_s)
 {
 	int64_t left_ns = l->ends_ns - clock_now_ns();
+	int64_t least_ns = ttl_s * NS_PER_S, most_ns = (ttl_s + extra_s(ttl_s)) * NS_PER_S;
 
-	return l->id && l->keys < LEASE_KEYS_MAX && left_ns > ttl_s * NS_PER_S && left_ns < (ttl_s + extra_s(ttl_s)) * NS_PER_S;
+	return l->id && l->keys < LEASE_KEYS_MAX && left_ns > least_ns && left_ns < most_ns;
 }
 
 static int lease_grant(struct etcd *e, int64_t ttl_s, struct err *err)

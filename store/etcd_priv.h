@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/fiber.h"
+#include "base/map.h"
 #include "codec/schema.h"
 #include "net/grpc.h"
 #include "store/store_priv.h"
@@ -17,11 +18,19 @@ struct etcd_lease {
 	struct fiber_cond granted;
 };
 
+/* Values of this process' own writes; see etcd_own.c. */
+struct etcd_own {
+	struct map by_key;
+	struct list order;        /* oldest first */
+	size_t bytes;
+};
+
 struct etcd {
 	struct store store;
 	struct tls_context *tls;
 	struct grpc_channel *channel;
 	struct etcd_lease lease;
+	struct etcd_own own;
 	int64_t revision, compact_revision; /* the newest that were seen */
 	uint64_t asked_generation; /* the connection whose member's version is known: */
 	bool progress_ordered;    /* answers to progress requests are in order with events */
@@ -70,6 +79,13 @@ int etcd_write(struct store *s, const struct store_write *w, int64_t *ret_revisi
 int etcd_lease_get(struct etcd *e, int64_t ttl_s, int64_t *ret_lease, struct err *err);
 /* The server does not know it any more. */
 void etcd_lease_forget(struct etcd *e, int64_t lease);
+
+void etcd_own_init(struct etcd_own *o);
+void etcd_own_done(struct etcd_own *o);
+/* Remembers the value of a write that is about to be sent. */
+void etcd_own_add(struct etcd_own *o, str key, struct store_value *value);
+/* A reference to the value that was written with these bytes; or NULL. */
+struct store_value *etcd_own_find(const struct etcd_own *o, str key, str bytes);
 
 int etcd_revision(struct store *s, int64_t *ret_revision, struct err *err);
 

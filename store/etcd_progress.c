@@ -10,8 +10,8 @@
  *   to the fence's answer is in the queue before it, provided that the member has caught the first watch up.
  * - It catches up all watches that are behind in one go, in no certain order. So once one fence has come, a second one
  *   proves what the first one said; that is how a new stream begins.
- * - It drops a watch out of the queue when the queue is full, and a watch that is far behind is caught up in several
- *   goes. Both show in what comes: many responses, or responses full of revisions. Then it begins again with two.
+ * - It takes a watch out of the queue when the queue is full, and a watch that is far behind is caught up in several
+ *   goes. Both show in what comes: many responses in a short time, or responses full of revisions. Then it takes two again.
  */
 #include "base/clock.h"
 #include "codec/atoms.h"
@@ -21,7 +21,7 @@
 enum {
 	QUEUE_FULL = 128,        /* responses in a member's queue for one stream */
 	CATCH_UP_REVISIONS = 1000, /* the member sends at most so many in one go */
-	FENCE_LOST_NS = 1000000000,
+	FENCE_LOST_MS = 1000,
 };
 
 /* ---- requests ---- */
@@ -49,10 +49,10 @@ static void fence_send(struct etcd_watch *w, int64_t revision, bool second)
 	f->second = second;
 	f->id = f->id < WATCH_FENCE ? WATCH_FENCE : f->id + 1;
 	f->sent_ns = clock_now_ns();
-	f->responses = 0;
 	/* A zero byte at both ends: all keys. */
-	etcd_watch_send(w, OBJECT(&a, F(createRequest, OBJECT(&a, F(key, VAL_STR(STR("\0"))), F(rangeEnd, VAL_STR(STR("\0"))),
-							      F(startRevision, val_of_int(revision)), F(watchId, val_of_int(f->id))))));
+	struct val create = OBJECT(&a, F(key, VAL_STR(STR("\0"))), F(rangeEnd, VAL_STR(STR("\0"))),
+				   F(startRevision, val_of_int(revision)), F(watchId, val_of_int(f->id)));
+	etcd_watch_send(w, OBJECT(&a, F(createRequest, create)));
 }
 
 /* ---- asking ---- */
@@ -119,7 +119,7 @@ void etcd_watch_progress(struct store_watch *watch)
 		send_progress(w);
 	} else if (f->state == FENCE_IDLE) {
 		fence_ask(w);
-	} else if (f->state != FENCE_ASKING && clock_now_ns() - f->sent_ns > FENCE_LOST_NS) {
+	} else if (f->state != FENCE_ASKING && clock_now_ns() - f->sent_ns > FENCE_LOST_MS * NS_PER_MS) {
 		/* The event at that revision may have been compacted away. */
 		if (f->state == FENCE_SENT)
 			fence_cancel(w);
@@ -146,8 +146,17 @@ void etcd_fence_start(struct etcd_watch *w)
 
 void etcd_fence_note(struct etcd_watch *w, size_t revisions)
 {
-	if (++w->fence.responses >= QUEUE_FULL / 2 || revisions >= CATCH_UP_REVISIONS)
-		w->fence.settled = false;
+	struct etcd_fence *f = &w->fence;
+	int64_t now = clock_now_ns();
+
+	if (now - f->window_ns > NS_PER_S) {
+		f->window_ns = now;
+		f->responses = 0;
+	}
+	if (++f->responses >= QUEUE_FULL / 2 || revisions >= CATCH_UP_REVISIONS) {
+		f->busy_ns = now;
+		f->settled = false;
+	}
 }
 
 /* What was asked for has been answered. */
@@ -165,7 +174,7 @@ static int64_t on_fence(struct etcd_watch *w, struct val v)
 	struct val events = val_get(v, events);
 	int64_t event = val_int(val_at(events, val_len(events) - 1), kv, modRevision);
 	int64_t revision = MIN(val_int(v, header, revision), event);
-	bool busy = f->responses >= QUEUE_FULL / 2;
+	bool busy = f->busy_ns >= f->sent_ns;
 
 	fence_cancel(w);
 	if (!f->second && f->settled && !busy)

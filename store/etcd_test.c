@@ -15,7 +15,7 @@ static void shared_setup(struct suite *t)
 {
 	(void)t;
 	if (!shared.n)
-		etcd_cluster_start(&shared, 1, false);
+		etcd_cluster_start(&shared, 1, false, NULL);
 }
 
 static void shared_teardown(struct suite *t) { (void)t; }
@@ -46,7 +46,8 @@ SUITE_CASES(CASE)
 
 /* ---- TLS ---- */
 
-static __attribute__((noinline)) int open_with(struct etcd_cluster *c, bool certificate, struct store **ret, struct err *err)
+static __attribute__((noinline)) int open_with(struct etcd_cluster *c, bool certificate, struct store **ret,
+					       struct err *err)
 {
 	char ca[300], cert[300], key[300];
 	struct store_options o = { .endpoints = c->endpoints, .ca_file = ca };
@@ -78,7 +79,7 @@ FIBER_TEST_IF(etcd_program("etcd") && etcd_program("etcdctl"), etcd_over_tls)
 	struct store_kv kv;
 	struct err err = ERR_INIT;
 
-	etcd_cluster_start(&c, 1, true);
+	etcd_cluster_start(&c, 1, true, NULL);
 	if (open_with(&c, true, &s, &err) < 0)
 		fail_msg("%s", err.msg);
 	CHECK_INT(store_put(s, STR("/registry/x"), v, STORE_ABSENT, 0, NULL, NULL, NULL), 1);
@@ -112,6 +113,32 @@ static void errors(struct suite *t)
 }
 
 TEST(etcd_errors) { run_suite(errors); }
+
+/* Fills the database to its quota. */
+FIBER_TEST_IF(etcd_program("etcd") && etcd_program("etcdctl"), etcd_full)
+{
+	static struct etcd_cluster c;
+	static const char *const alarm[] = { "alarm", "list", NULL };
+	struct store_options o = { .endpoints = c.endpoints };
+	struct store_value *v = store_value_room(1 << 20);
+	struct store *s = NULL;
+	struct err err = ERR_INIT;
+	int r = 1;
+
+	memset(v->bytes, 'x', v->n);
+	etcd_cluster_start(&c, 1, false, "8388608");
+	if (store_open(&o, &s, &err) < 0)
+		fail_msg("%s", err.msg);
+	for (unsigned i = 0; r == 1 && i < 20; i++)
+		r = store_put(s, STR("/registry/fill"), v, STORE_ANY, 0, NULL, NULL, &err);
+	CHECK_INT(r, -ERR_UNAVAILABLE);
+	CHECK(str_find(err_str(&err), STR("etcdctl defrag")) > 0);
+	CLEANUP(mem_freep) char *text = etcd_ctl(&c, alarm);
+	CHECK(str_find(str_of(text), STR("NOSPACE")) > 0);
+	store_value_unref(v);
+	store_free(s);
+	etcd_cluster_stop(&c);
+}
 
 FIBER_TEST(etcd_nobody_there)
 {
@@ -149,3 +176,68 @@ static void leases(struct suite *t)
 }
 
 TEST(etcd_leases_are_shared) { run_suite(leases); }
+
+/* ---- watches ---- */
+
+/* More in one go than etcd puts into one response. */
+static void large_events(struct suite *t)
+{
+	enum { N = 8 };
+	struct store_value *v = store_value_room(1 << 20);
+	struct store_watch *w = NULL;
+	size_t n = 0;
+	int64_t first = suite_revision(t) + 1, last = 0;
+
+	memset(v->bytes, 'x', v->n);
+	for (unsigned i = 0; i < N; i++) {
+		v->bytes[0] = (char)('0' + i);
+		CHECK_INT(store_put(t->store, suite_key(t, "k%u", i), v, STORE_ABSENT, 0, &last, NULL, NULL), 1);
+	}
+	w = suite_watch(t, first);
+	while (n < N) {
+		struct store_batch b;
+		CHECK_INT(store_watch_next(w, &b, NULL), 0);
+		for (size_t i = 0; i < b.n; i++, n++) {
+			CHECK_INT(b.events[i].kv.mod_revision, first + (int64_t)n);
+			CHECK_INT(b.events[i].kv.value->n, v->n);
+			CHECK_INT(b.events[i].kv.value->bytes[0], '0' + (int)n);
+		}
+		store_batch_done(&b);
+	}
+	CHECK_INT(first + N - 1, last);
+	store_value_unref(v);
+	store_watch_free(w);
+}
+
+TEST(etcd_watch_large_events) { run_suite(large_events); }
+
+static void object_unref(void *object) { ++*(int *)object; }
+
+/* What was written here comes back with the object that it was made from. */
+static void own_objects(struct suite *t)
+{
+	struct store_watch *w = suite_watch(t, suite_revision(t) + 1);
+	int freed = 0;
+	struct store_value *v = store_value_new(STR("bytes"));
+	struct store_batch b = { 0 };
+
+	v->object = &freed;
+	v->object_unref = object_unref;
+	CHECK_INT(store_put(t->store, suite_key(t, "k"), v, STORE_ABSENT, 0, NULL, NULL, NULL), 1);
+	while (!b.n)
+		CHECK_INT(store_watch_next(w, &b, NULL), 0);
+	CHECK(b.events[0].kv.value == v);
+	store_batch_done(&b);
+	/* Other bytes under that key are another value. */
+	suite_put(t, suite_key(t, "k"), "other");
+	while (!b.n)
+		CHECK_INT(store_watch_next(w, &b, NULL), 0);
+	CHECK(b.events[0].kv.value != v);
+	CHECK_STR(store_value_str(b.events[0].kv.value), "other");
+	store_batch_done(&b);
+	store_value_unref(v);
+	CHECK_INT(freed, 1);
+	store_watch_free(w);
+}
+
+TEST(etcd_own_objects) { run_suite(own_objects); }

@@ -10,7 +10,8 @@ static struct val compare_of(struct arena *a, const struct store_write *w)
 {
 	if (w->expect == STORE_ANY)
 		return VAL_EMPTY;
-	return LIST(a, OBJECT(a, F(target, VAL_LIT("MOD")), F(key, VAL_STR(w->key)), F(modRevision, val_of_int(w->expect))));
+	return LIST(a, OBJECT(a, F(target, VAL_LIT("MOD")), F(key, VAL_STR(w->key)),
+			      F(modRevision, val_of_int(w->expect))));
 }
 
 static struct val success_of(struct arena *a, const struct store_write *w, int64_t lease)
@@ -50,6 +51,8 @@ int etcd_write(struct store *s, const struct store_write *w, int64_t *ret_revisi
 
 	if (w->ttl_s > 0 && (r = etcd_lease_get(e, w->ttl_s, &lease, err)) < 0)
 		return r;
+	if (w->value)
+		etcd_own_add(&e->own, w->key, w->value);
 	if ((r = etcd_call(e, &rpc_KV_Txn, ETCD_WRITE, txn_of(&a.arena, w, lease), &a, err)) < 0) {
 		if (lease && r == -ERR_NOT_FOUND) {
 			etcd_lease_forget(e, lease);

@@ -37,7 +37,7 @@ static void pieces_drop(struct etcd_watch *w)
 	store_batch_done(&b);
 	w->memory = NULL;
 	w->events = NULL;
-	w->n = w->cap = 0;
+	w->n = w->cap = w->revisions = 0;
 }
 
 static void stream_drop(struct etcd_watch *w)
@@ -57,8 +57,9 @@ static int stream_begin(struct etcd_watch *w, struct err *err)
 	if ((r = grpc_stream_open(e->channel, rpc_Watch_Watch.path, &w->stream, err)) < 0 ||
 	    (r = etcd_progress_ordered(e, &w->ordered, err)) < 0)
 		return r;
-	struct val create = OBJECT(&a, F(key, VAL_STR(w->from)), F(rangeEnd, VAL_STR(w->to)), F(startRevision, val_of_int(w->next)),
-				   F(progressNotify, val_of_bool(true)), F(watchId, val_of_int(WATCH_MAIN)), F(fragment, val_of_bool(true)));
+	struct val create = OBJECT(&a, F(key, VAL_STR(w->from)), F(rangeEnd, VAL_STR(w->to)),
+				   F(startRevision, val_of_int(w->next)), F(progressNotify, val_of_bool(true)),
+				   F(watchId, val_of_int(WATCH_MAIN)), F(fragment, val_of_bool(true)));
 	if (!etcd_watch_send(w, OBJECT(&a, F(createRequest, create))))
 		return err_set(err, ERR_UNAVAILABLE, "the stream ended at once");
 	return 0;
@@ -80,11 +81,11 @@ static int stream_open(struct etcd_watch *w, struct err *err)
 	if ((r = stream_begin(w, &why)) == 0)
 		return 0;
 	stream_drop(w);
-	if (fiber_check(err) < 0 || error_is_final(r))
+	if (error_is_final(r))
 		return err_set(err, (enum err_code)-r, "%s", why.msg);
 	if (w->failures++ % 16 == 4)
 		log_warn("an etcd watch cannot be opened, trying again", KV("from", w->from), KV("reason", &why));
-	return 0;
+	return fiber_check(err);
 }
 
 /* The stream ended; r is how. */
@@ -122,13 +123,10 @@ static int on_canceled(struct etcd_watch *w, struct val v, struct err *err)
 	return stream_ended(w, -(int)why.code, &why, err);
 }
 
-static void piece_add(struct etcd_watch *w, struct val event)
+static struct store_event *piece_new(struct etcd_watch *w)
 {
-	struct val kv = val_get(event, kv);
-	bool deleted = str_eq(val_str(event, type), STR("DELETE"));
-
-	if (val_int(kv, modRevision) < w->next)
-		return;
+	if (!w->memory)
+		w->memory = store_memory_new();
 	if (w->n == w->cap) {
 		size_t cap = MAX(2 * w->cap, (size_t)8);
 		struct store_event *grown = ARENA_ARRAY(w->memory, struct store_event, cap);
@@ -137,41 +135,70 @@ static void piece_add(struct etcd_watch *w, struct val event)
 		w->events = grown;
 		w->cap = cap;
 	}
-	w->events[w->n++] = (struct store_event){ .deleted = deleted, .kv = etcd_kv(w->memory, kv, !deleted) };
+	return &w->events[w->n++];
 }
 
-static size_t count_revisions(const struct etcd_watch *w)
+static void piece_add(struct etcd_watch *w, struct val event)
 {
-	size_t n = 0;
+	struct val kv = val_get(event, kv);
+	bool deleted = str_eq(val_str(event, type), STR("DELETE"));
+	int64_t revision = val_int(kv, modRevision);
 
-	for (size_t i = 0; i < w->n; i++)
-		n += i == 0 || w->events[i].kv.mod_revision != w->events[i - 1].kv.mod_revision;
+	if (revision < w->next)
+		return;
+	w->revisions += w->n == 0 || revision != w->events[w->n - 1].kv.mod_revision;
+	struct store_value *own = NULL;
+	if (!deleted)
+		own = etcd_own_find(&etcd_watch_etcd(w)->own, val_str(kv, key), val_str(kv, value));
+	struct store_event *added = piece_new(w);
+	*added = (struct store_event){ .deleted = deleted, .kv = etcd_kv(w->memory, kv, !deleted && !own) };
+	if (own)
+		added->kv.value = own;
+}
+
+/* The first n of the events that have come, which end with a revision; 1. The others are kept. */
+static int deliver(struct etcd_watch *w, size_t n, struct store_batch *ret)
+{
+	const struct store_event *rest = w->events + n;
+	size_t n_rest = w->n - n;
+	int64_t revision = w->events[n - 1].kv.mod_revision;
+
+	/* Not the header's revision: a member that catches up names its newest one there, and sends the rest later. */
+	*ret = (struct store_batch){ .events = w->events, .n = n, .revision = revision, .memory = TAKE(w->memory) };
+	w->next = revision + 1;
+	w->events = NULL;
+	w->n = w->cap = 0;
+	for (size_t i = 0; i < n_rest; i++) {
+		struct store_event *kept = piece_new(w);
+		*kept = rest[i];
+		kept->kv.key = arena_str(w->memory, kept->kv.key);
+	}
+	return 1;
+}
+
+/* How many events there are before those of the last revision. */
+static size_t complete(const struct etcd_watch *w)
+{
+	size_t n = w->n;
+
+	while (n > 0 && w->events[n - 1].kv.mod_revision == w->events[w->n - 1].kv.mod_revision)
+		n--;
 	return n;
 }
 
-/* Events, or a piece of them: 1 when the batch is complete. */
 static int on_events(struct etcd_watch *w, struct val v, struct store_batch *ret)
 {
 	struct val events = val_get(v, events);
 
-	if (!w->memory)
-		w->memory = store_memory_new();
 	VAL_EACH(event, events)
 		piece_add(w, *event);
-	if (val_bool(v, fragment))
-		return 0;
-	etcd_fence_note(w, count_revisions(w));
-	if (w->n == 0) {
-		pieces_drop(w);
-		return 0;
+	if (val_bool(v, fragment)) {
+		size_t n = complete(w);
+		return n ? deliver(w, n, ret) : 0;
 	}
-	/* Not the header's: a member that catches up names its newest revision there, and sends the rest later. */
-	int64_t revision = w->events[w->n - 1].kv.mod_revision;
-	*ret = (struct store_batch){ .events = w->events, .n = w->n, .revision = revision, .memory = TAKE(w->memory) };
-	w->events = NULL;
-	w->n = w->cap = 0;
-	w->next = revision + 1;
-	return 1;
+	etcd_fence_note(w, w->revisions);
+	w->revisions = 0;
+	return w->n ? deliver(w, w->n, ret) : 0;
 }
 
 static int on_progress(struct etcd_watch *w, int64_t revision, struct store_batch *ret)
@@ -225,8 +252,9 @@ static int step(struct etcd_watch *w, struct store_batch *ret, struct err *err)
 	if (!w->stream)
 		return stream_open(w, err);
 	if ((r = grpc_stream_recv(w->stream, &m, &why)) <= 0) {
-		if (fiber_check(err) < 0)
-			return err ? -(int)err->code : r;
+		int gone = fiber_check(err);
+		if (gone < 0)
+			return gone;
 		return stream_ended(w, r, &why, err);
 	}
 	if ((r = proto_decode(&a, grpc_message_str(m), rpc_Watch_Watch.response, &v, &why)) < 0)

@@ -23,7 +23,9 @@ struct etcd_fence {
 	int64_t id;           /* its watch */
 	int64_t proven;       /* the first one's revision */
 	int64_t sent_ns;
-	unsigned responses;   /* to the main watch since it was sent */
+	int64_t busy_ns;      /* when much came lately, */
+	int64_t window_ns;    /* counted by the second: its start, and responses to the main watch since */
+	unsigned responses;
 };
 
 struct etcd_watch {
@@ -35,10 +37,11 @@ struct etcd_watch {
 	bool created;             /* the member has begun to watch */
 	bool ordered;             /* it answers progress requests in order with events */
 	unsigned failures;        /* to open a stream, in a row */
-	/* A response that comes in fragments is put together before anybody sees it. */
+	/* What has come of a response in fragments: of its last revision there may be more. */
 	struct arena *memory;
 	struct store_event *events;
 	size_t n, cap;
+	size_t revisions;         /* in the response so far */
 	bool wanted;              /* progress was asked for while there was no stream */
 	struct etcd_fence fence;
 	unsigned users;           /* a fiber that reads the revision, and whoever opened it: */

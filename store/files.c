@@ -61,8 +61,7 @@ static int count_row(void *arg, const struct row *row, struct err *err)
 	if (wrong)
 		return err_set(err, ERR_UNAVAILABLE, "the row of revision %lld %s", (long long)row->revision, wrong);
 	report->rows++;
-	(void)index_push(&c->index, row->key, (struct index_version){
-		.revision = row->revision, .created = row->created, .version = row->version, .expires_ns = row->expires_ns });
+	(void)index_push(&c->index, row->key, row_version(row));
 	return 0;
 }
 

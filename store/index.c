@@ -50,23 +50,13 @@ const struct index_version *index_at(const struct index_key *k, int64_t revision
 	return v && v->revision ? v : NULL;
 }
 
-static struct index_key *key_new(str key)
-{
-	struct index_key *k = mem_zalloc(sizeof *k + key.n);
-	k->refs = 1;
-	k->n = (uint32_t)key.n;
-	memcpy(k->bytes, key.p, key.n);
-	return k;
-}
-
 struct index_key *index_push(struct index *x, str key, struct index_version v)
 {
 	struct index_key *k = index_find(x, key);
 
 	if (!k) {
-		k = key_new(key);
+		k = mem_zalloc(sizeof *k);
 		(void)omap_put(x->keys, key, k);
-		k->refs--;
 	}
 	assert(v.revision > k->newest.revision);
 	x->live += (v.version != 0) - (k->newest.version != 0);
@@ -79,8 +69,9 @@ struct index_key *index_push(struct index *x, str key, struct index_version v)
 	return k;
 }
 
-void index_pop(struct index *x, struct index_key *k)
+void index_pop(struct index *x, str key)
 {
+	struct index_key *k = index_find(x, key);
 	struct index_version *older = k->newest.older;
 	bool was_live = k->newest.version != 0;
 
@@ -88,7 +79,7 @@ void index_pop(struct index *x, struct index_key *k)
 	free(older);
 	x->live += (k->newest.version != 0) - was_live;
 	if (!k->newest.revision)
-		(void)omap_remove(x->keys, index_key_str(k));
+		(void)omap_remove(x->keys, key);
 }
 
 void index_forget(struct index *x, str key, int64_t revision)

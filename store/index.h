@@ -2,7 +2,7 @@
  * index: which keys exist, and existed since the last compaction, with the revisions of each: enough to answer at any
  * revision that was not compacted which row holds a key's value. Values are not here. Belongs to one thread at a time.
  *
- * Memory: about 110 bytes and twice the key, and 56 bytes for each older version that is still remembered.
+ * Memory: about 130 bytes and the key, and 56 bytes for each older version that is still remembered.
  */
 #ifndef C8S_STORE_INDEX_H
 #define C8S_STORE_INDEX_H
@@ -15,16 +15,12 @@ struct index_version {
 	struct index_version *older;
 };
 
-/* A key with its versions, the newest inside. Counted, so that those who wait or write may hold it; count is not atomic. */
+/* The versions of a key, the newest inside. Counted, so that others may hold it; the count is not atomic. */
 struct index_key {
 	uint32_t refs;
-	uint32_t n;                         /* length of the key */
 	void *expiry;                       /* of whoever looks after expiry; NULL for most */
-	struct index_version newest;        /* revision 0: there is none (the key is about to go) */
-	char bytes[];
+	struct index_version newest;        /* revision 0: there is none, the key has left the index */
 };
-
-static inline str index_key_str(const struct index_key *k) { return str_span(k->bytes, k->n); }
 
 struct index {
 	struct omap *keys;
@@ -44,8 +40,8 @@ const struct index_version *index_at(const struct index_key *k, int64_t revision
 
 /* Adds a version that is newer than all before it; borrowed. */
 struct index_key *index_push(struct index *x, str key, struct index_version v);
-/* Takes the newest version back: a write that failed. The key may leave the index; hold a reference. */
-void index_pop(struct index *x, struct index_key *k);
+/* Takes the newest version of a key back: a write that failed. The key may leave the index. */
+void index_pop(struct index *x, str key);
 /*
  * Forgets versions of the key that nobody can ask for at revisions >= revision. A deletion at exactly this revision
  * stays, since a watch from there must see it.

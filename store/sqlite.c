@@ -12,7 +12,7 @@
  * SQLite's own quick check reads the whole file, so it is left out for large ones: loading the index walks every page of
  * the table anyway and notices broken ones; 'c8s store check' reads everything.
  */
-enum { QUICK_CHECK_BYTES = 64 << 20, LOG_PAGES_FIRST = 2000 };
+enum { QUICK_CHECK_BYTES = 64 << 20 };
 
 static const struct store_engine sqlite_engine;
 
@@ -30,10 +30,9 @@ static int load_row(void *arg, const struct row *row, struct err *err)
 	struct sqlite_store *s = arg;
 
 	if (row->revision <= 1 || !row->key.n || row->version < 0 || row->created > row->revision)
-		return err_set(err, ERR_UNAVAILABLE, "%s is damaged: the row of revision %lld makes no sense; bring back a snapshot with"
-			       " 'c8s store restore'", s->path, (long long)row->revision);
-	(void)index_push(&s->index, row->key, (struct index_version){
-		.revision = row->revision, .created = row->created, .version = row->version, .expires_ns = row->expires_ns });
+		return err_set(err, ERR_UNAVAILABLE, "%s is damaged: the row of revision %lld makes no sense; bring back a"
+			       " snapshot with 'c8s store restore'", s->path, (long long)row->revision);
+	(void)index_push(&s->index, row->key, row_version(row));
 	return 0;
 }
 
@@ -120,7 +119,7 @@ static struct sqlite_store *sqlite_new(const char *path)
 	s->path = strdup(path);
 	s->lock_fd = -1;
 	s->rows = mem_array(SQLITE_GROUP_MAX, sizeof *s->rows);
-	s->keep_at_pages = LOG_PAGES_FIRST;
+	s->keep_at_pages = SQLITE_LOG_PAGES;
 	index_init(&s->index);
 	list_init(&s->pins);
 	list_init(&s->queue);
@@ -139,11 +138,12 @@ static void follow_expiries(struct sqlite_store *s)
 {
 	struct omap_iter it;
 	struct index_key *k;
+	str key;
 
 	omap_seek(&it, s->index.keys, STR_NONE);
-	while ((k = omap_next(&it, NULL)))
+	while ((k = omap_next(&it, &key)))
 		if (k->newest.expires_ns)
-			sqlite_expiry_follow(s, k);
+			sqlite_expiry_follow(s, key, k);
 }
 
 int store_open_sqlite(const struct store_options *options, struct store **ret, struct err *err)
@@ -155,8 +155,8 @@ int store_open_sqlite(const struct store_options *options, struct store **ret, s
 	if (r >= 0)
 		s->read_only = o.read_only || o.damaged;
 	if (r >= 0 && o.damaged)
-		log_error("the store's file is damaged and is served for reading only; stop the server and bring back a snapshot with"
-			  " 'c8s store restore'", KV("file", s->path), KV("problem", (const char *)o.problem));
+		log_error("the store's file is damaged and is served for reading only; stop the server and bring back a snapshot"
+			  " with 'c8s store restore'", KV("file", s->path), KV("problem", (const char *)o.problem));
 	if (r >= 0 && !s->read_only)
 		r = fiber_spawn(sqlite_writing, s, &s->writing, err, "store writer");
 	if (r >= 0 && !s->read_only)

@@ -10,7 +10,6 @@
 #include "store/sqlite_priv.h"
 
 enum {
-	LOG_PAGES = 2000,            /* 8 MiB */
 	IDLE_MS = 1000,              /* after so long without a write, a shorter log is copied too */
 	REST_MS = 5000,              /* after a chore that failed */
 	CLEAN_ROWS = 256,            /* looked at in one step */
@@ -56,8 +55,8 @@ int sqlite_compact(struct store *store, int64_t revision, struct err *err)
 	if (s->read_only)
 		return err_set(err, ERR_UNAVAILABLE, "%s is open for reading only", s->path);
 	if (revision > s->committed)
-		return err_set(err, ERR_BAD_REQUEST, "revision %lld is in the future; the newest is %lld", (long long)revision,
-			       (long long)s->committed);
+		return err_set(err, ERR_BAD_REQUEST, "revision %lld is in the future; the newest is %lld",
+			       (long long)revision, (long long)s->committed);
 	while (s->compact_revision < revision) {
 		uint64_t tries = s->compact_tries;
 		s->compact_wanted = MAX(s->compact_wanted, revision);
@@ -110,7 +109,7 @@ static int do_clean(struct sqlite_store *s, struct err *err)
 
 static bool wants_shrink(const struct sqlite_store *s)
 {
-	return s->free_bytes > SHRINK_FROM_BYTES && s->free_bytes > s->size_bytes / 4;
+	return !s->cannot_shrink && s->free_bytes > SHRINK_FROM_BYTES && s->free_bytes > s->size_bytes / 4;
 }
 
 static int shrink_run(void *arg, struct err *err)
@@ -125,6 +124,8 @@ static int do_shrink(struct sqlite_store *s, struct err *err)
 	struct clean_job job = { .db = s->writer };
 	int r = fiber_blocking(shrink_run, &job, err);
 	if (r == 0) {
+		/* Nothing given back: the file was made by a tool that did not ask for it to be possible. */
+		s->cannot_shrink = job.after.free_bytes >= s->free_bytes;
 		s->size_bytes = job.after.size_bytes;
 		s->free_bytes = job.after.free_bytes;
 	}
@@ -151,7 +152,7 @@ static int do_finish(struct sqlite_store *s, struct err *err)
 	s->finish_wanted = false;
 	int r = fiber_blocking(keep_run, &job, err);
 	/* What an outside reader (a snapshot) holds back is tried again only when there is more to gain. */
-	s->keep_at_pages = (r == 0 ? job.left : db_log_pages(s->writer)) + LOG_PAGES;
+	s->keep_at_pages = (r == 0 ? job.left : db_log_pages(s->writer)) + SQLITE_LOG_PAGES;
 	return r;
 }
 

@@ -12,7 +12,8 @@ static const char *const sql_text[SQL_MAX] = {
 	[SQL_INSERT] = "INSERT INTO row(revision, prev, created, version, expires, key, value) VALUES(?,?,?,?,?,?,?)",
 	[SQL_READ] = "SELECT value FROM row WHERE revision = ?",
 	/* Not the value: SQLite would read all of it, also of rows that are not wanted. */
-	[SQL_SCAN] = "SELECT revision, prev, created, version, expires, key FROM row WHERE revision BETWEEN ? AND ? ORDER BY revision",
+	[SQL_SCAN] = "SELECT revision, prev, created, version, expires, key FROM row"
+		     " WHERE revision BETWEEN ? AND ? ORDER BY revision",
 	[SQL_LAST] = "SELECT max(revision) FROM row",
 	[SQL_META_GET] = "SELECT value FROM meta WHERE name = ?",
 	[SQL_META_SET] = "INSERT INTO meta(name, value) VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
@@ -28,14 +29,14 @@ int db_error(struct db *db, int rc, const char *what, struct err *err)
 {
 	switch (rc & 0xff) {
 	case SQLITE_FULL:
-		return err_set(err, ERR_UNAVAILABLE, "%s %s: the disk is full; free some space, and writes go on by themselves", what,
-			       db->path);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "%s %s: the disk is full; free some space, and writes go on by themselves", what, db->path);
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		db->damaged = true;
 		return err_set(err, ERR_UNAVAILABLE,
-			       "%s %s: the file is damaged (%s); stop the server, look with 'c8s store check' and bring back a snapshot"
-			       " with 'c8s store restore'", what, db->path, sqlite3_errmsg(db->c));
+			       "%s %s: the file is damaged (%s); stop the server, look with 'c8s store check' and bring"
+			       " back a snapshot with 'c8s store restore'", what, db->path, sqlite3_errmsg(db->c));
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 		return err_set(err, ERR_UNAVAILABLE, "%s %s: another program holds a lock on the file", what, db->path);
@@ -57,7 +58,8 @@ sqlite3_stmt *db_statement(struct db *db, enum db_sql which, int *ret_rc)
 {
 	*ret_rc = SQLITE_OK;
 	if (!db->statements[which])
-		*ret_rc = sqlite3_prepare_v3(db->c, sql_text[which], -1, SQLITE_PREPARE_PERSISTENT, &db->statements[which], NULL);
+		*ret_rc = sqlite3_prepare_v3(db->c, sql_text[which], -1, SQLITE_PREPARE_PERSISTENT,
+					     &db->statements[which], NULL);
 	return db->statements[which];
 }
 
@@ -176,9 +178,11 @@ int db_commit(struct db *db, struct row *const *rows, size_t n, struct err *err)
 	int r = db_error(db, rc, "write to", err);
 	rollback(db);
 	/* The log's last frame may have reached the disk before the error was reported. */
-	if ((rc & 0xff) == SQLITE_IOERR)
-		return err_set(err, ERR_TIMEOUT, "%.400s; it is not known whether the write was kept", err ? err->msg : "");
-	return r;
+	if ((rc & 0xff) != SQLITE_IOERR)
+		return r;
+	if (err)
+		err->code = ERR_TIMEOUT;
+	return err_wrap(err, -ERR_TIMEOUT, "it is not known whether this write was kept");
 }
 
 int db_bump(struct db *db, int64_t n, struct err *err)
@@ -214,8 +218,8 @@ int db_read(struct db *db, struct row *const *rows, size_t n, struct err *err)
 			rows[i]->value = column_value(q, 0);
 		int reset = sqlite3_reset(q);
 		if (rc == SQLITE_DONE)
-			return err_set(err, ERR_INTERNAL, "%s: there is no row of revision %lld; look with 'c8s store check'", db->path,
-				       (long long)rows[i]->revision);
+			return err_set(err, ERR_INTERNAL, "%s: there is no row of revision %lld; look with 'c8s store check'",
+				       db->path, (long long)rows[i]->revision);
 		if (rc != SQLITE_ROW || reset)
 			return db_error(db, rc != SQLITE_ROW ? rc : reset, "read", err);
 		if (!rows[i]->value)

@@ -18,6 +18,7 @@
 #define C8S_STORE_SQLITE_DB_H
 
 #include "base/arena.h"
+#include "store/index.h"
 #include "store/store_priv.h"
 
 struct db;
@@ -33,6 +34,12 @@ struct row {
 	str key;
 	struct store_value *value; /* NULL for a deletion */
 };
+
+static inline struct index_version row_version(const struct row *r)
+{
+	return (struct index_version){ .revision = r->revision, .created = r->created, .version = r->version,
+				       .expires_ns = r->expires_ns };
+}
 
 /* -ERR_UNAVAILABLE: in use, no permission, not a store, a newer format, damaged: the message says what to do. */
 int db_open(const char *path, enum db_mode mode, struct db **ret, struct err *err);

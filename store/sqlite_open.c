@@ -35,8 +35,8 @@ int db_lock(const char *path, struct err *err)
 
 	if (fd < 0) {
 		int sys = errno;
-		(void)err_sys(err, sys, "open %s", path);
-		return err_set(err, ERR_UNAVAILABLE, "open %s: %s; its folder must exist and be writable", path, strerror(sys));
+		return err_set(err, ERR_UNAVAILABLE, "open %s: %s; its folder must exist and be writable", path,
+			       strerrordesc_np(sys));
 	}
 	/* flock, not fcntl: it is apart from SQLite's own locks on the file. */
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -44,7 +44,8 @@ int db_lock(const char *path, struct err *err)
 		close(fd);
 		if (sys == EWOULDBLOCK)
 			return err_set(err, ERR_UNAVAILABLE,
-				       "%s is in use by another process; stop that server first ('fuser %s' names it)", path, path);
+				       "%s is in use by another process; stop that server first ('fuser %s' names it)",
+				       path, path);
 		return err_sys(err, sys, "lock %s", path);
 	}
 	sync_folder(path);
@@ -78,8 +79,10 @@ static int on_commit(void *arg, sqlite3 *c, const char *name, int pages)
 static int create(struct db *db)
 {
 	char stamp[96];
-	(void)snprintf(stamp, sizeof stamp, "PRAGMA application_id = %d; PRAGMA user_version = %d;", DB_APPLICATION_ID, DB_FORMAT);
-	int rc = exec(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE;"
+	(void)snprintf(stamp, sizeof stamp, "PRAGMA application_id = %d; PRAGMA user_version = %d;", DB_APPLICATION_ID,
+		       DB_FORMAT);
+	int rc = exec(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;"
+			  "BEGIN IMMEDIATE;"
 			  "CREATE TABLE row(revision INTEGER PRIMARY KEY, prev INTEGER NOT NULL, created INTEGER NOT NULL,"
 			  " version INTEGER NOT NULL, expires INTEGER NOT NULL, key BLOB NOT NULL, value BLOB);"
 			  "CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;");
@@ -109,8 +112,8 @@ static int identify(struct db *db, bool may_create, struct err *err)
 	else if (!rc && id != DB_APPLICATION_ID)
 		return err_set(err, ERR_UNAVAILABLE, "%s is not a store of c8s; name another file", db->path);
 	else if (!rc && format > DB_FORMAT)
-		return err_set(err, ERR_UNAVAILABLE, "%s has format %lld, written by a newer c8s; this one knows formats up to %d", db->path,
-			       (long long)format, DB_FORMAT);
+		return err_set(err, ERR_UNAVAILABLE, "%s has format %lld, written by a newer c8s; this one knows formats up to %d",
+			       db->path, (long long)format, DB_FORMAT);
 	return rc ? open_error(db, rc, err) : 0;
 }
 
@@ -118,8 +121,8 @@ static int configure(struct db *db, enum db_mode mode)
 {
 	char text[256];
 	(void)snprintf(text, sizeof text,
-		       "PRAGMA cache_size = -%d; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;"
-		       "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;",
+		       "PRAGMA cache_size = -%d; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
+		       "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;",
 		       mode == DB_WRITER ? WRITER_CACHE_KIB : READER_CACHE_KIB);
 	(void)sqlite3_busy_timeout(db->c, BUSY_MS);
 	return exec(db, text);
@@ -128,13 +131,14 @@ static int configure(struct db *db, enum db_mode mode)
 int db_open(const char *path, enum db_mode mode, struct db **ret, struct err *err)
 {
 	CLEANUP(db_closep) struct db *db = mem_zalloc(sizeof *db);
-	int flags = SQLITE_OPEN_NOMUTEX | (mode == DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+	static const int flags[] = {
+		[DB_WRITER] = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+		[DB_READER] = SQLITE_OPEN_READWRITE, /* for checkpoints, which change nothing that a reader sees */
+		[DB_INSPECT] = SQLITE_OPEN_READONLY,
+	};
 
 	db->path = strdup(path);
-	/* A checkpoint writes, though it changes nothing that a reader sees. */
-	if (mode == DB_READER)
-		flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
-	int rc = sqlite3_open_v2(path, &db->c, flags, NULL);
+	int rc = sqlite3_open_v2(path, &db->c, SQLITE_OPEN_NOMUTEX | flags[mode], NULL);
 	if (!rc)
 		rc = configure(db, mode);
 	if (rc)

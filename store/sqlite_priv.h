@@ -27,30 +27,24 @@ enum {
 	SQLITE_GROUP_BYTES = 8 << 20,
 	SQLITE_RECENT_MAX = 8192,        /* writes kept in memory for watches; a power of two */
 	SQLITE_RECENT_BYTES = 32 << 20,
+	SQLITE_LOG_PAGES = 2000,         /* 8 MiB of log are worth copying into the file */
 };
 
-/* A write between its decision and its result. */
+/* A write: first between its decision and its result, then an event for watches. */
 struct sqlite_op {
 	struct list link;                /* in the queue, or in the group being written */
+	uint32_t refs;                   /* the store's, and that of a fiber that waits; not atomic */
 	struct row row;
-	struct index_key *key;           /* whose bytes row.key are */
-	bool waited_for;                 /* a fiber looks at the result; else the op is freed with it */
 	bool done;
 	int result;                      /* 1, or the error, whose text goes to *err */
-	struct err *err;
+	struct err *err;                 /* of the fiber that waits; else NULL */
 	struct fiber_cond decided;
-};
-
-/* What happened at one revision. */
-struct sqlite_event {
-	struct index_key *key;
-	struct store_value *value;       /* NULL for a deletion */
-	int64_t created, version;
+	char key[];                      /* row.key */
 };
 
 /* The newest events, by revision: first .. first + n - 1, without a gap, up to `committed`. */
 struct sqlite_recent {
-	struct sqlite_event *ring;
+	struct sqlite_op **ring;
 	int64_t first;
 	size_t n, bytes;
 };
@@ -90,6 +84,7 @@ struct sqlite_store {
 	uint64_t compact_tries;
 	struct err compact_err;          /* of the last try; code 0 when it worked */
 	int64_t rest_until_ns;           /* no chores before: the last one failed */
+	bool cannot_shrink;
 
 	struct fiber_cond keep;          /* for the keeping fiber */
 	bool keep_wanted, finish_wanted;
@@ -105,8 +100,9 @@ static inline struct sqlite_store *sqlite_of(struct store *s) { return CONTAINER
 
 int sqlite_write(struct store *store, const struct store_write *w, int64_t *ret_revision, struct store_kv *ret_current,
 		 struct err *err);
-/* Decides a deletion that nobody waits for. False when it cannot be done now. */
-bool sqlite_drop(struct sqlite_store *s, struct index_key *key);
+/* Decides the deletion of a key that exists; nobody waits for it. */
+void sqlite_drop(struct sqlite_store *s, str key);
+void sqlite_op_unref(struct sqlite_op *op);
 /* (suspends) Writes the first ops of the queue, as one transaction. */
 void sqlite_write_group(struct sqlite_store *s);
 
@@ -139,18 +135,18 @@ int sqlite_watch_open(struct store *store, str from, str to, int64_t revision, s
 int sqlite_watch_next(struct store_watch *watch, struct store_batch *ret, struct err *err);
 void sqlite_watch_progress(struct store_watch *watch);
 void sqlite_watch_free(struct store_watch *watch);
-/* Adds what was just committed; takes over the references of the op on key and value. */
+/* Adds what was just committed, with a reference of its own. */
 void sqlite_recent_add(struct sqlite_store *s, struct sqlite_op *op);
 void sqlite_recent_done(struct sqlite_store *s);
 /* The event of this revision, borrowed; NULL when it is no longer (or not yet) in memory. */
-const struct sqlite_event *sqlite_recent_at(const struct sqlite_store *s, int64_t revision);
+const struct sqlite_op *sqlite_recent_at(const struct sqlite_store *s, int64_t revision);
 /* Wakes the watches that events from this revision up to `committed` concern. */
 void sqlite_watches_tell(struct sqlite_store *s, int64_t first);
 
 /* ---- sqlite_expiry.c ---- */
 
-/* Follows the newest version of the key: starts, moves or stops its timer. */
-void sqlite_expiry_follow(struct sqlite_store *s, struct index_key *key);
+/* Follows the newest version of the key (k is what the index has or had of it): starts, moves or stops its timer. */
+void sqlite_expiry_follow(struct sqlite_store *s, str key, struct index_key *k);
 void sqlite_expiry_done(struct sqlite_store *s);
 
 #endif

@@ -80,9 +80,9 @@ static int fill_values(struct sqlite_store *s, struct row *const *rows, size_t n
 	struct rows x = { missing, 0 };
 
 	for (size_t i = 0; i < n; i++) {
-		const struct sqlite_event *recent = sqlite_recent_at(s, rows[i]->revision);
+		const struct sqlite_op *recent = sqlite_recent_at(s, rows[i]->revision);
 		if (recent)
-			rows[i]->value = store_value_ref(recent->value);
+			rows[i]->value = store_value_ref(recent->row.value);
 		else
 			missing[x.n++] = rows[i];
 		if (x.n == READ_TURN || (x.n && i == n - 1)) {
@@ -104,7 +104,9 @@ int sqlite_get_at(struct sqlite_store *s, str key, int64_t revision, struct stor
 	if (!v || !v->version)
 		return 0;
 	struct row row = { .revision = v->revision }, *one = &row;
-	*ret = (struct store_kv){ .key = key, .create_revision = v->created, .mod_revision = v->revision, .version = v->version };
+	*ret = (struct store_kv){
+		.key = key, .create_revision = v->created, .mod_revision = v->revision, .version = v->version,
+	};
 	sqlite_pin(s, &pin, revision);
 	int r = fill_values(s, &one, 1, err);
 	sqlite_unpin(&pin);
@@ -156,7 +158,8 @@ static void walk_take(struct walk *w, str key, const struct index_version *v)
 			memcpy(page->kvs, old, page->n * sizeof *old);
 	}
 	page->kvs[page->n++] = (struct store_kv){
-		.key = arena_str(w->memory, key), .create_revision = v->created, .mod_revision = v->revision, .version = v->version,
+		.key = arena_str(w->memory, key), .create_revision = v->created, .mod_revision = v->revision,
+		.version = v->version,
 	};
 }
 
@@ -205,8 +208,8 @@ int sqlite_range(struct store *store, const struct store_range *q, struct store_
 	if (r < 0)
 		return r;
 	if (q->revision > s->committed)
-		return err_set(err, ERR_BAD_REQUEST, "revision %lld is in the future; the newest is %lld", (long long)q->revision,
-			       (long long)s->committed);
+		return err_set(err, ERR_BAD_REQUEST, "revision %lld is in the future; the newest is %lld",
+			       (long long)q->revision, (long long)s->committed);
 	if (q->revision && q->revision < s->compact_revision)
 		return err_set(err, ERR_EXPIRED, "revision %lld has been compacted; the oldest that can be read is %lld",
 			       (long long)q->revision, (long long)s->compact_revision);

@@ -30,18 +30,19 @@ struct sqlite_watch {
 
 /* ---- recent events ---- */
 
-static struct sqlite_event *slot(const struct sqlite_store *s, int64_t revision)
+static struct sqlite_op **slot(const struct sqlite_store *s, int64_t revision)
 {
 	return &s->recent.ring[(uint64_t)revision % SQLITE_RECENT_MAX];
 }
 
+static size_t size_of(const struct sqlite_op *op) { return op->row.key.n + (op->row.value ? op->row.value->n : 0); }
+
 static void drop_oldest(struct sqlite_store *s)
 {
-	struct sqlite_event *e = slot(s, s->recent.first);
+	struct sqlite_op *op = *slot(s, s->recent.first);
 
-	s->recent.bytes -= e->value ? e->value->n : 0;
-	store_value_unref(e->value);
-	index_key_unref(e->key);
+	s->recent.bytes -= size_of(op);
+	sqlite_op_unref(op);
 	s->recent.first++;
 	s->recent.n--;
 }
@@ -49,20 +50,18 @@ static void drop_oldest(struct sqlite_store *s)
 void sqlite_recent_add(struct sqlite_store *s, struct sqlite_op *op)
 {
 	struct sqlite_recent *recent = &s->recent;
-	size_t size = op->row.value ? op->row.value->n : 0;
 
-	while (recent->n && (recent->n == SQLITE_RECENT_MAX || recent->bytes + size > SQLITE_RECENT_BYTES))
+	while (recent->n && (recent->n == SQLITE_RECENT_MAX || recent->bytes + size_of(op) > SQLITE_RECENT_BYTES))
 		drop_oldest(s);
 	if (!recent->ring)
 		recent->ring = mem_array(SQLITE_RECENT_MAX, sizeof *recent->ring);
 	if (!recent->n)
 		recent->first = op->row.revision;
 	assert(recent->first + (int64_t)recent->n == op->row.revision);
-	*slot(s, op->row.revision) = (struct sqlite_event){
-		.key = TAKE(op->key), .value = TAKE(op->row.value), .created = op->row.created, .version = op->row.version,
-	};
+	op->refs++;
+	*slot(s, op->row.revision) = op;
 	recent->n++;
-	recent->bytes += size;
+	recent->bytes += size_of(op);
 }
 
 void sqlite_recent_done(struct sqlite_store *s)
@@ -72,17 +71,17 @@ void sqlite_recent_done(struct sqlite_store *s)
 	free(TAKE(s->recent.ring));
 }
 
-const struct sqlite_event *sqlite_recent_at(const struct sqlite_store *s, int64_t revision)
+const struct sqlite_op *sqlite_recent_at(const struct sqlite_store *s, int64_t revision)
 {
 	bool here = s->recent.n && revision >= s->recent.first && revision < s->recent.first + (int64_t)s->recent.n;
-	return here ? slot(s, revision) : NULL;
+	return here ? *slot(s, revision) : NULL;
 }
 
 /* ---- telling ---- */
 
-static bool concerns(const struct sqlite_watch *w, const struct sqlite_event *e)
+static bool concerns(const struct sqlite_watch *w, const struct sqlite_op *op)
 {
-	return store_range_has(w->from, w->to, index_key_str(e->key));
+	return store_range_has(w->from, w->to, op->row.key);
 }
 
 void sqlite_watches_tell(struct sqlite_store *s, int64_t first)
@@ -91,8 +90,8 @@ void sqlite_watches_tell(struct sqlite_store *s, int64_t first)
 		if (w->next < first)
 			continue; /* it has not read the news before these */
 		while (w->next <= s->committed) {
-			const struct sqlite_event *e = sqlite_recent_at(s, w->next);
-			if (!e || concerns(w, e))
+			const struct sqlite_op *op = sqlite_recent_at(s, w->next);
+			if (!op || concerns(w, op))
 				break;
 			w->next++;
 		}
@@ -103,11 +102,14 @@ void sqlite_watches_tell(struct sqlite_store *s, int64_t first)
 
 /* ---- batches ---- */
 
-static void batch_add(struct store_batch *b, bool deleted, struct store_kv kv)
+/* Takes over the key and the reference on the value. */
+static void batch_add(struct store_batch *b, const struct row *row, str key)
 {
-	if (deleted)
-		kv = (struct store_kv){ .key = kv.key, .mod_revision = kv.mod_revision };
-	b->events[b->n++] = (struct store_event){ .deleted = deleted, .kv = kv };
+	b->events[b->n++] = (struct store_event){
+		.deleted = row->version == 0,
+		.kv = { .key = key, .value = row->value, .create_revision = row->created, .mod_revision = row->revision,
+			.version = row->version },
+	};
 }
 
 /* Takes what is in memory, from w->next on. */
@@ -117,17 +119,16 @@ static void take_recent(struct sqlite_store *s, struct sqlite_watch *w, struct s
 	size_t room = (size_t)MIN(s->committed - w->next + 1, (int64_t)BATCH_MAX);
 
 	for (; w->next <= s->committed && ret->n < room; w->next++) {
-		const struct sqlite_event *e = sqlite_recent_at(s, w->next);
-		if (!concerns(w, e))
+		const struct sqlite_op *op = sqlite_recent_at(s, w->next);
+		if (!concerns(w, op))
 			continue;
 		if (!memory) {
 			ret->memory = memory = store_memory_new();
 			ret->events = ARENA_ARRAY(memory, struct store_event, room);
 		}
-		batch_add(ret, !e->value, (struct store_kv){
-			.key = arena_str(memory, index_key_str(e->key)), .value = e->value ? store_value_ref(e->value) : NULL,
-			.create_revision = e->created, .mod_revision = w->next, .version = e->version,
-		});
+		if (op->row.value)
+			store_value_ref(op->row.value);
+		batch_add(ret, &op->row, arena_str(memory, op->row.key));
 	}
 }
 
@@ -155,13 +156,8 @@ static int take_past(struct sqlite_store *s, struct sqlite_watch *w, struct stor
 	int r = sqlite_reading(s, replay_run, &x, err);
 	sqlite_unpin(&pin);
 	ret->events = ARENA_ARRAY(memory, struct store_event, x.scan.n);
-	for (size_t i = 0; i < x.scan.n; i++) {
-		const struct row *row = &x.scan.rows[i];
-		batch_add(ret, !row->version, (struct store_kv){
-			.key = row->key, .value = row->value, .create_revision = row->created, .mod_revision = row->revision,
-			.version = row->version,
-		});
-	}
+	for (size_t i = 0; i < x.scan.n; i++)
+		batch_add(ret, &x.scan.rows[i], x.scan.rows[i].key);
 	if (r >= 0)
 		w->next = x.scan.first;
 	if (r < 0 || !ret->n)
@@ -179,7 +175,8 @@ int sqlite_watch_next(struct store_watch *watch, struct store_batch *ret, struct
 		bool behind = w->next <= s->committed;
 		bool in_memory = behind && sqlite_recent_at(s, w->next);
 		if (w->next < s->compact_revision && !in_memory)
-			return err_set(err, ERR_EXPIRED, "revision %lld has been compacted; the oldest that can be watched from is %lld",
+			return err_set(err, ERR_EXPIRED,
+				       "revision %lld has been compacted; the oldest that can be watched from is %lld",
 				       (long long)w->next, (long long)s->compact_revision);
 		if (in_memory)
 			take_recent(s, w, ret);

@@ -30,74 +30,80 @@ static int64_t expires_ns(int64_t ttl_s)
 	return ttl_s > 0 ? clock_wall_ns() + MIN(ttl_s, (int64_t)MAX_S) * NS_PER_S : 0;
 }
 
-/* Gives the write a revision and a place in the queue. */
+static struct sqlite_op *op_new(const struct store_write *w)
+{
+	struct sqlite_op *op = mem_zalloc(sizeof *op + w->key.n);
+
+	op->refs = 1;
+	memcpy(op->key, w->key.p, w->key.n);
+	op->row.key = str_span(op->key, w->key.n);
+	op->row.value = w->value ? store_value_ref(w->value) : NULL;
+	fiber_cond_init(&op->decided, "a write to reach the disk");
+	return op;
+}
+
+void sqlite_op_unref(struct sqlite_op *op)
+{
+	if (--op->refs > 0)
+		return;
+	store_value_unref(op->row.value);
+	free(op);
+}
+
+/* Gives the write a revision and a place in the queue. Borrowed: the queue holds it. */
 static struct sqlite_op *decide(struct sqlite_store *s, const struct store_write *w)
 {
 	const struct index_key *before = index_find(&s->index, w->key);
 	struct index_version prev = before ? before->newest : (struct index_version){ 0 };
 	struct index_version v = { .revision = ++s->decided };
-	struct sqlite_op *op = mem_zalloc(sizeof *op);
+	struct sqlite_op *op = op_new(w);
 
 	if (w->value) {
 		v.created = prev.version ? prev.created : v.revision;
 		v.version = prev.version + 1;
 		v.expires_ns = expires_ns(w->ttl_s);
-		op->row.value = store_value_ref(w->value);
 	}
-	op->key = index_key_ref(index_push(&s->index, w->key, v));
-	op->row.key = index_key_str(op->key);
 	op->row.revision = v.revision;
 	op->row.prev = prev.revision;
 	op->row.created = v.created;
 	op->row.version = v.version;
 	op->row.expires_ns = v.expires_ns;
-	fiber_cond_init(&op->decided, "a write to reach the disk");
 	list_add(&s->queue, &op->link);
 	fiber_cond_signal(&s->work);
-	sqlite_expiry_follow(s, op->key);
+	sqlite_expiry_follow(s, op->row.key, index_push(&s->index, op->row.key, v));
 	return op;
 }
 
-static void op_free(struct sqlite_op *op)
-{
-	index_key_unref(op->key);
-	store_value_unref(op->row.value);
-	free(op);
-}
-
+/* Gives the store's reference back. */
 static void op_finish(struct sqlite_op *op, int result, const struct err *err)
 {
 	list_remove(&op->link);
 	op->result = result;
 	op->done = true;
-	if (!op->waited_for) {
-		op_free(op);
-		return;
-	}
 	if (op->err && err)
 		*op->err = *err;
 	fiber_cond_signal(&op->decided);
+	sqlite_op_unref(op);
 }
 
 /* (suspends) A fiber that gives up leaves the op behind: it may still take effect. */
 static int op_wait(struct sqlite_op *op, int64_t *ret_revision, struct err *err)
 {
 	struct err why = ERR_INIT;
+	int r = 0;
 
-	op->waited_for = true;
+	op->refs++;
 	op->err = err;
-	while (!op->done) {
-		int r = fiber_cond_wait(&op->decided, &why);
-		if (r < 0 && !op->done) {
-			op->waited_for = false;
-			op->err = NULL;
-			return err_set(err, why.code, "%s while the write was on its way to the disk", why.msg);
-		}
-	}
-	int result = op->result;
+	while (!op->done && r == 0)
+		r = fiber_cond_wait(&op->decided, &why);
+	op->err = NULL;
+	if (op->done)
+		r = op->result;
+	else
+		(void)err_set(err, why.code, "%s while the write was on its way to the disk", why.msg);
 	*ret_revision = op->row.revision;
-	op_free(op);
-	return result;
+	sqlite_op_unref(op);
+	return r;
 }
 
 static int refuse(const struct sqlite_store *s, struct err *err)
@@ -126,14 +132,12 @@ int sqlite_write(struct store *store, const struct store_write *w, int64_t *ret_
 	return r;
 }
 
-bool sqlite_drop(struct sqlite_store *s, struct index_key *key)
+void sqlite_drop(struct sqlite_store *s, str key)
 {
-	struct store_write w = { .key = index_key_str(key), .expect = STORE_ANY };
+	struct store_write w = { .key = key, .expect = STORE_ANY };
 
-	if (s->read_only || s->failing || s->closing)
-		return false;
-	(void)decide(s, &w);
-	return true;
+	if (!s->read_only && !s->closing)
+		(void)decide(s, &w);
 }
 
 /* ---- groups ---- */
@@ -183,8 +187,10 @@ static void take_back(struct sqlite_store *s, struct list *ops, int result, cons
 {
 	while (!list_empty(ops)) {
 		struct sqlite_op *op = CONTAINER_OF(ops->prev, struct sqlite_op, link);
-		index_pop(&s->index, op->key);
-		sqlite_expiry_follow(s, op->key);
+		struct index_key *k = index_key_ref(index_find(&s->index, op->row.key));
+		index_pop(&s->index, op->row.key);
+		sqlite_expiry_follow(s, op->row.key, k);
+		index_key_unref(k);
 		op_finish(op, result, err);
 	}
 }

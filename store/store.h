@@ -144,8 +144,8 @@ struct store_batch {
 struct store_watch;
 
 /*
- * (suspends) Watches [from, to) from this revision on, inclusive. The watch is the caller's to free. sqlite keeps a
- * bounded queue per watch: one that is not read falls behind and ends with -ERR_EXPIRED.
+ * (suspends) Watches [from, to) from this revision on, inclusive. The watch is the caller's to free. One that is not read
+ * falls behind without costing memory, and ends with -ERR_EXPIRED once what it would need next has been compacted.
  */
 int store_watch_open(struct store *s, str from, str to, int64_t revision, struct store_watch **ret, struct err *err);
 /*

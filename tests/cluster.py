@@ -104,7 +104,7 @@ class Server:
         if body is not None:
             head["Content-Type"] = "application/merge-patch+json" if method == "PATCH" else "application/json"
             body = body if isinstance(body, (str, bytes)) else json.dumps(body)
-        head.update({k.replace("_", "-"): v for k, v in headers.items()})
+        head.update({k.replace("_", "-").title(): v for k, v in headers.items()})
         c.request(method, path, body=body, headers=head)
         r = c.getresponse()
         answer = Answer(r.status, r.headers, r.read())

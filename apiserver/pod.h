@@ -1,0 +1,13 @@
+/* Questions about pods and conditions, and small changes of them. */
+#ifndef C8S_APISERVER_POD_H
+#define C8S_APISERVER_POD_H
+
+#include "apiserver/request.h"
+
+/* A list of conditions with this one in it: the time of its last transition is now, or as it was when its status stays. */
+struct val conditions_put(struct request *q, struct val list, struct val condition);
+/* The pod with this condition in its status. */
+struct val pod_with_condition(struct request *q, struct val pod, struct val condition);
+bool pod_is_ready(struct val pod);
+
+#endif
