@@ -14,6 +14,7 @@
 #include "apiserver/metrics.h"
 #include "apiserver/pipeline.h"
 #include "apiserver/transformer.h"
+#include "apiserver/watch.h"
 #include "base/clock.h"
 #include "base/fiber.h"
 #include "base/log.h"
@@ -72,6 +73,23 @@ static void prepare_kinds(struct apiserver *s)
 	}
 }
 
+/* "cert,key" or "cert,key:name,name" */
+static int add_sni(struct apiserver *s, str text, struct err *err)
+{
+	enum { NAMES_MAX = 64 };
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	const char *names[NAMES_MAX + 1] = { NULL };
+	str cert, key, list, name;
+	size_t n = 0;
+	str_cut(text, ',', &cert, &key);
+	str_cut(key, ':', &key, &list);
+	while (list.n && n < NAMES_MAX) {
+		str_cut(list, ',', &name, &list);
+		names[n++] = arena_str(&a, name).p;
+	}
+	return tls_add_sni(s->tls, arena_str(&a, cert).p, arena_str(&a, key).p, names, err);
+}
+
 static int make_tls(struct apiserver *s, struct err *err)
 {
 	static const char *const alpn[] = { "h2", "http/1.1", NULL };
@@ -85,7 +103,10 @@ static int make_tls(struct apiserver *s, struct err *err)
 		.cipher_suites = o->tls_cipher_suites,
 		.alpn = alpn,
 	};
-	return tls_server_new(&tls, &s->tls, err);
+	int r = tls_server_new(&tls, &s->tls, err);
+	for (const char *const *p = o->sni_cert_keys; r >= 0 && p && *p; p++)
+		r = add_sni(s, str_of(*p), err);
+	return r;
 }
 
 static int open_parts(struct apiserver *s, struct err *err)
@@ -132,6 +153,36 @@ static void close_parts(struct apiserver *s)
 	free(s);
 }
 
+static int run_http(void *arg)
+{
+	struct apiserver *s = arg;
+	return http_server_run(s->http, STOP_GRACE_MS, NULL);
+}
+
+/*
+ * Serves until the calling fiber is canceled. Then /readyz says so for a while, so that nobody is sent here any more,
+ * watches end, and requests at work get their time.
+ */
+static int serve_http(struct apiserver *s, struct err *err)
+{
+	CLEANUP(fiber_stopp) struct fiber *http = NULL;
+	int result = 0, r = fiber_spawn(run_http, s, &http, err, "http");
+	if (r < 0)
+		return r;
+	r = fiber_join(http, &result, err);
+	if (r == 0) {
+		http = NULL;
+		return result;
+	}
+	SHIELD_SCOPE();
+	s->ready = false;
+	s->stopping = true;
+	if (s->options.shutdown_delay_ms)
+		(void)fiber_sleep_ms(s->options.shutdown_delay_ms, NULL);
+	watches_end(s);
+	return r;
+}
+
 static int serve(struct apiserver *s, void (*on_ready)(struct apiserver *s, void *arg), void *arg, struct err *err)
 {
 	static int (*const helpers[])(void *) = { follow_store, compact_store, watch_certificates, look_after_cluster };
@@ -148,8 +199,7 @@ static int serve(struct apiserver *s, void (*on_ready)(struct apiserver *s, void
 	s->ready = true;
 	if (on_ready)
 		on_ready(s, arg);
-	r = http_server_run(s->http, STOP_GRACE_MS, err);
-	s->ready = false;
+	r = serve_http(s, err);
 	return r == -ERR_CANCELED ? 0 : r;
 }
 

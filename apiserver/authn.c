@@ -7,6 +7,7 @@
 #include "apiserver/apiserver.h"
 #include "apiserver/authn_token.h"
 #include "apiserver/pipeline.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 static int unauthorized(struct request *q)
@@ -19,7 +20,11 @@ struct certified {
 	struct arena arena;
 	struct user user;
 	bool valid;
+	int64_t checked_ns;
 };
+
+/* Certificates expire while connections live, so once in a while they are looked at again. */
+enum { CHECK_AGAIN_S = 60 };
 
 static void certified_free(void *memo)
 {
@@ -30,15 +35,20 @@ static void certified_free(void *memo)
 
 static const struct certified *certified_of(struct http_peer *peer)
 {
-	if (!peer->memo) {
-		struct certified *c = mem_zalloc(sizeof *c);
+	struct certified *c = peer->memo;
+	int64_t now = clock_now_ns();
+	if (c && now - c->checked_ns < CHECK_AGAIN_S * NS_PER_S)
+		return c;
+	if (!c) {
+		c = mem_zalloc(sizeof *c);
 		arena_init(&c->arena);
-		c->valid = peer->verify_result == X509_V_OK &&
-			   authn_x509_user(peer->certificate, &c->arena, &c->user, NULL) == 0;
 		peer->memo = c;
 		peer->memo_free = certified_free;
 	}
-	return peer->memo;
+	/* the arena grows by a name a minute: requests at work may still have the old one */
+	c->valid = peer->verify_result == X509_V_OK && authn_x509_user(peer->certificate, &c->arena, &c->user, NULL) == 0;
+	c->checked_ns = now;
+	return c;
 }
 
 /* "Bearer <token>", in any case; empty when there is none. */

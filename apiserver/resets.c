@@ -4,7 +4,7 @@
 
 struct rule {
 	str resource, subresource;
-	const char *const *fields, *const *only;
+	const char *const *fields;
 };
 
 static const char *const status_fields[] = { "status", NULL };
@@ -13,28 +13,28 @@ static const char *const all_but_status[] = { "metadata", "spec", NULL };
 
 /* What differs from the rule of thumb: the resource resets status, its status endpoint resets spec. */
 static const struct rule rules[] = {
-	{ STR_INIT("apiservices"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("certificatesigningrequests"), STR_INIT(""), (const char *const[]){ "spec", "status", NULL }, NULL },
+	{ STR_INIT("apiservices"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("certificatesigningrequests"), STR_INIT(""), (const char *const[]){ "spec", "status", NULL } },
 	{ STR_INIT("certificatesigningrequests"), STR_INIT("approval"),
-	  (const char *const[]){ "spec", "status.certificate", NULL }, NULL },
+	  (const char *const[]){ "spec", "status.certificate", NULL } },
 	{ STR_INIT("certificatesigningrequests"), STR_INIT("status"),
-	  (const char *const[]){ "spec", "status.conditions", NULL }, NULL },
-	{ STR_INIT("customresourcedefinitions"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("deployments"), STR_INIT("status"), (const char *const[]){ "spec", "metadata.labels", NULL }, NULL },
-	{ STR_INIT("devicetaintrules"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("flowschemas"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("namespaces"), STR_INIT("finalize"), status_fields, NULL },
-	{ STR_INIT("podgroups"), STR_INIT("status"), all_but_status, NULL },
+	  (const char *const[]){ "spec", "status.conditions", NULL } },
+	{ STR_INIT("customresourcedefinitions"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("deployments"), STR_INIT("status"), (const char *const[]){ "spec", "metadata.labels", NULL } },
+	{ STR_INIT("devicetaintrules"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("flowschemas"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("namespaces"), STR_INIT("finalize"), status_fields },
+	{ STR_INIT("podgroups"), STR_INIT("status"), all_but_status },
 	{ STR_INIT("pods"), STR_INIT("status"),
-	  (const char *const[]){ "spec", "metadata.deletionTimestamp", "metadata.ownerReferences", NULL }, NULL },
-	{ STR_INIT("prioritylevelconfigurations"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("resourceclaims"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("resourcepoolstatusrequests"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("servicecidrs"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("storageversionmigrations"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("storageversions"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("validatingadmissionpolicies"), STR_INIT("status"), all_but_status, NULL },
-	{ STR_INIT("volumeattachments"), STR_INIT("status"), all_but_status, NULL },
+	  (const char *const[]){ "spec", "metadata.deletionTimestamp", "metadata.ownerReferences", NULL } },
+	{ STR_INIT("prioritylevelconfigurations"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("resourceclaims"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("resourcepoolstatusrequests"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("servicecidrs"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("storageversionmigrations"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("storageversions"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("validatingadmissionpolicies"), STR_INIT("status"), all_but_status },
+	{ STR_INIT("volumeattachments"), STR_INIT("status"), all_but_status },
 };
 
 static struct rule rule_of(const struct request *q)
@@ -51,12 +51,11 @@ static struct rule rule_of(const struct request *q)
 size_t resets_of(struct request *q, struct apply_reset ret[RESETS_MAX])
 {
 	struct rule rule = rule_of(q);
-	if (!rule.fields && !rule.only)
+	if (!rule.fields)
 		return 0;
 	const struct type *types[] = { q->endpoint->type, q->endpoint->kind->hub };
 	size_t n = types[0] == types[1] ? 1 : 2;
 	for (size_t i = 0; i < n; i++)
-		ret[i] = (struct apply_reset){ .api_version = type_api_version(q->arena, types[i]), .fields = rule.fields,
-					       .only = rule.only };
+		ret[i] = (struct apply_reset){ .api_version = type_api_version(q->arena, types[i]), .fields = rule.fields };
 	return n;
 }

@@ -72,13 +72,4 @@ void service_ports_mark(struct port_map *m, struct val service, bool taken);
  */
 int service_repair(struct apiserver *s, struct err *err);
 
-struct port_leaks {
-	int ports[64];                /* taken without a Service; looked at again before they are freed */
-	uint8_t rounds[64];
-	size_t n;
-};
-struct port_leaks *service_ip_leaks(struct ip_allocators *al);
-/* Waits for its turn to change ports; service_ports_change does so itself. */
-struct port_turn;
-
 #endif

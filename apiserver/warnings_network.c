@@ -109,9 +109,6 @@ static void slice_updated(struct request *q)
 	if (is_managed_by(q, label, STR("endpointslice-controller.k8s.io")) ||
 	    is_managed_by(q, label, STR("endpointslicemirroring-controller.k8s.io")))
 		return;
-	/* Names are no addresses. */
-	if (str_eq(val_str(q->object, addressType), STR("FQDN")))
-		return;
 	VAL_EACH(e, val_get(q->object, endpoints))
 		warn_ips(q, FIELD(FIELD_INDEX(FIELD(NULL, "endpoints"), i++), "addresses"), val_get(*e, addresses));
 }

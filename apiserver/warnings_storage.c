@@ -117,8 +117,10 @@ static void warn_node(struct request *q)
 
 static str decoded(struct request *q, str key)
 {
-	str text = val_as_str(val_find(val_get(q->object, data), key)), bytes;
-	return base64_decode_arena(q->arena, text, &bytes) ? bytes : STR_NONE;
+	str text = val_as_str(val_find(val_get(q->object, data), key));
+	char *bytes = arena_alloc(q->arena, base64_decoded_max(text.n) + 1, 1);
+	size_t n;
+	return base64_decode(bytes, text, &n, NULL) < 0 ? STR_NONE : str_span(bytes, n);
 }
 
 static void warn_secret(struct request *q)

@@ -65,7 +65,7 @@ static struct val apply_to_affinity(struct arena *a, struct val spec, atom which
 
 /* ---- AppArmor: annotations become fields ---- */
 
-static struct val app_armor_field(struct arena *a, str text)
+struct val app_armor_profile(struct arena *a, str text)
 {
 	str local = str_skip(text, sizeof("localhost/") - 1);
 
@@ -85,7 +85,7 @@ static struct val apply_app_armor(struct arena *a, struct val spec, atom list, s
 
 	VAL_EACH(c, containers) {
 		struct val text = sorted_find(annotations, arena_join(a, APP_ARMOR_PREFIX, val_str(*c, name)));
-		struct val profile = app_armor_field(a, val_as_str(text));
+		struct val profile = app_armor_profile(a, val_as_str(text));
 		bool wanted = val_exists(text) && val_exists(profile) && !val_has(*c, securityContext, appArmorProfile) &&
 			      !val_equal(profile, of_pod);
 		val_add_item(&b, wanted ? val_with(a, *c, profile, securityContext, appArmorProfile) : *c);

@@ -49,6 +49,9 @@ void check_pod_whole(struct pod_check *c);
 typedef void pod_container_fn(struct pod_check *c, const struct field_path *at, struct val container, void *arg);
 void each_container(struct pod_check *c, const struct field_path *at, pod_container_fn *fn, void *arg);
 
+/* prepare_pod.c: the appArmorProfile that an annotation of old stands for; VAL_NONE if for none that is valid. */
+struct val app_armor_profile(struct arena *a, str text);
+
 /* validate_pod_containers.c */
 void check_containers(struct pod_check *c, const struct field_path *at);
 /* White space at an end. */

@@ -12,8 +12,8 @@ static const char *const sql_text[SQL_MAX] = {
 	[SQL_INSERT] = "INSERT INTO row(revision, prev, created, version, expires, key, value) VALUES(?,?,?,?,?,?,?)",
 	[SQL_READ] = "SELECT value FROM row WHERE revision = ?",
 	/* Not the value: SQLite would read all of it, also of rows that are not wanted. */
-	[SQL_SCAN] = "SELECT revision, prev, created, version, expires, key FROM row"
-		     " WHERE revision BETWEEN ? AND ? ORDER BY revision",
+	[SQL_SCAN] = ("SELECT revision, prev, created, version, expires, key FROM row"
+		      " WHERE revision BETWEEN ? AND ? ORDER BY revision"),
 	[SQL_LAST] = "SELECT max(revision) FROM row",
 	[SQL_META_GET] = "SELECT value FROM meta WHERE name = ?",
 	[SQL_META_SET] = "INSERT INTO meta(name, value) VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
