@@ -15,6 +15,7 @@ static const struct admission_plugin *const plugins[] = {
 	&admission_default_toleration_seconds,
 	&admission_default_storage_class,
 	&admission_storage_protection,
+	&admission_runtime_class,
 	&admission_default_ingress_class,
 	&admission_node_features,
 	&admission_pod_resize,

@@ -6,7 +6,8 @@
 
 extern const struct admission_plugin admission_namespace_lifecycle, admission_service_account, admission_taint_nodes,
 	admission_priority, admission_default_toleration_seconds, admission_default_storage_class,
-	admission_storage_protection, admission_default_ingress_class, admission_node_features, admission_pod_resize;
+	admission_storage_protection, admission_default_ingress_class, admission_node_features, admission_pod_resize,
+	admission_runtime_class;
 
 /* 403: pods "x" is forbidden: <why>. A name that is yet to be made is shown as its beginning. */
 int admission_forbid(struct request *q, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -11,8 +11,10 @@
 #include "apiserver/documents.h"
 #include "apiserver/fairness.h"
 #include "apiserver/hooks.h"
+#include "apiserver/kubelet_client.h"
 #include "apiserver/metrics.h"
 #include "apiserver/pipeline.h"
+#include "apiserver/service_ip.h"
 #include "apiserver/transformer.h"
 #include "apiserver/watch.h"
 #include "base/clock.h"
@@ -141,6 +143,7 @@ static int listen_on(struct apiserver *s, struct err *err)
 static void close_parts(struct apiserver *s)
 {
 	http_server_free(s->http);
+	kubelet_client_free(s->kubelets);
 	documents_free(s->documents);
 	cache_free(s->cache);
 	store_free(s->store);
@@ -149,6 +152,7 @@ static void close_parts(struct apiserver *s)
 	encryption_free(s->encryption);
 	authn_token_free(s->tokens);
 	tls_context_free(s->tls);
+	service_ip_free(s->allocators);
 	free(s->flow);
 	free(s);
 }

@@ -73,6 +73,7 @@ struct apiserver {
 	struct flow_control *flow;          /* fairness.c */
 	struct ip_allocators *allocators;   /* service addresses and ports (service_ip.h) */
 	struct documents *documents;        /* discovery and OpenAPI, encoded (documents.h) */
+	struct kubelet_client *kubelets;    /* ways to nodes and pods, once needed (kubelet_client.h) */
 };
 
 /*

@@ -274,7 +274,7 @@ struct follower {
 
 static void wake(struct cache_watcher *w)
 {
-	struct follower *f = container_of(w, struct follower, watcher);
+	struct follower *f = CONTAINER_OF(w, struct follower, watcher);
 	*f->due = true;
 	fiber_cond_signal(f->woken);
 }

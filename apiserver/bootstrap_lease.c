@@ -2,13 +2,14 @@
  * Who is there: every server keeps a Lease in kube-system whose name is made from the name of its machine. Leases that
  * nobody renewed for their whole duration are removed.
  */
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "apiserver/bootstrap_priv.h"
+#include "base/clock.h"
 #include "base/encoding.h"
 #include "codec/atoms.h"
 #include "codec/time.h"
-#include "base/clock.h"
 
 #define IDENTITY "apiserver.kubernetes.io/identity"
 

@@ -156,7 +156,8 @@ int service_make_kubernetes(struct apiserver *s, size_t i, struct err *err)
 	struct ip first = service_ip_first(s->allocators);
 	struct val port = OBJECT(&a, F(name, VAL_LIT("https")), F(protocol, VAL_LIT("TCP")), F(port, val_of_int(443)),
 				 F(targetPort, val_of_int(port_of(s))));
-	struct val labels = OBJECT(&a, F(component, VAL_LIT("apiserver")), F(provider, VAL_LIT("kubernetes")));
+	struct val labels = val_put(&a, VAL_EMPTY, atom_make(&a, STR("component")), VAL_LIT("apiserver"));
+	labels = val_put(&a, labels, atom_make(&a, STR("provider")), VAL_LIT("kubernetes"));
 	struct val spec = OBJECT(&a, F(ports, LIST(&a, port)), F(clusterIP, val_of_str(ip_format(&first, text))),
 				 F(type, VAL_LIT("ClusterIP")), F(sessionAffinity, VAL_LIT("None")), F(ipFamilyPolicy, VAL_LIT("SingleStack")));
 	struct val meta = OBJECT(&a, F(name, VAL_LIT("kubernetes")), F(namespace, VAL_LIT("default")), F(labels, labels));

@@ -5,8 +5,10 @@
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
 #include "apiserver/meta.h"
+#include "apiserver/metrics.h"
 #include "apiserver/pipeline.h"
 #include "apiserver/write.h"
+#include "base/clock.h"
 #include "codec/atoms.h"
 #include "machinery/convert.h"
 
@@ -93,6 +95,8 @@ static int remove_finished(struct request *q, str store_key, struct err *err)
 		(void)cache_wait(q->server->cache, revision, CACHE_WAIT_MS, NULL);
 	}
 	finish(q, !q->dry_run);
+	if (!q->dry_run && q->endpoint->kind->hooks->finish) /* and now it is removed, also when only its status was written */
+		q->endpoint->kind->hooks->finish(q, true, q->object, VAL_EMPTY);
 	return show(q, 200, err);
 }
 
@@ -106,7 +110,10 @@ static int put(struct request *q, str key, struct val object, struct err *err)
 		return r;
 	int64_t revision, expect = q->current ? q->current->revision : STORE_ABSENT;
 	struct store_kv now = { .value = NULL };
+	int64_t begun_ns = clock_now_ns();
 	r = store_put(q->server->store, cache_store_key(q->arena, kind, key), value, expect, kind->ttl_s, &revision, &now, err);
+	metrics_store(q->server->metrics, kind, q->current ? METRICS_STORE_UPDATE : METRICS_STORE_CREATE, r < 0,
+		      clock_now_ns() - begun_ns);
 	store_value_unref(value);
 	if (r == 0) {
 		r = outrun(q, key, &now, err);
@@ -128,7 +135,7 @@ int write_commit(struct request *q, struct err *err)
 	struct kind *kind = q->endpoint->kind;
 	str name = val_str(q->object, metadata, name), namespace = val_str(q->object, metadata, namespace);
 	str key = meta_key(q->arena, kind, namespace, name);
-	if (q->verb == REQUEST_CREATE && val_str(q->object, metadata, resourceVersion).n)
+	if (q->verb == REQUEST_CREATE && !q->dry_run && val_str(q->object, metadata, resourceVersion).n)
 		return fail_plain(q, "resourceVersion should not be set on objects to be created");
 	if (is_finished(q))
 		return remove_finished(q, cache_store_key(q->arena, kind, key), err);

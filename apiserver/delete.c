@@ -353,6 +353,13 @@ static void warn_of_orphans(struct request *q)
 				    "remove them or set propagationPolicy=Orphan to suppress this warning"));
 }
 
+/* Classes that the system cannot do without; a collection's removal takes them along, as in Kubernetes. */
+static bool is_system_class(const struct request *q)
+{
+	return str_eq(q->resource, STR("priorityclasses")) && str_eq(q->group, STR("scheduling.k8s.io")) &&
+	       (str_eq(q->name, STR("system-node-critical")) || str_eq(q->name, STR("system-cluster-critical")));
+}
+
 int write_delete(struct request *q, struct err *err)
 {
 	struct kind *kind = q->endpoint->kind;
@@ -360,6 +367,8 @@ int write_delete(struct request *q, struct err *err)
 	int r = meta_key_of(q, &m.key);
 	if (r < 0)
 		return r;
+	if (is_system_class(q))
+		return fail_forbidden(q, q->group, q->resource, q->name, "this is a system priority class and cannot be deleted");
 	warn_of_orphans(q);
 	if ((r = remove_one(&m, err)) < 0)
 		return r;

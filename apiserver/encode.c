@@ -92,10 +92,24 @@ static void put_meta_kind(const struct view *f, struct buf *b, str kind)
 	put_kind(b, kind, f->accept.as_version->group, f->accept.as_version->version);
 }
 
-static int put_partial(const struct view *f, struct val v, struct buf *b, struct err *err)
+/*
+ * The metadata when it is shown alone. The generation of a DaemonSet's template is an annotation only where its spec is
+ * shown too: Kubernetes keeps it as a field.
+ */
+static struct val partial_meta(const struct view *f, struct val v, struct arena *a)
+{
+	struct val meta = val_get(v, metadata), annotations = val_get(meta, annotations);
+	str name = STR("deprecated.daemonset.template.generation");
+	if (!f->endpoint || f->endpoint->type != TYPE(apps_v1, DaemonSet) || !val_exists(val_find(annotations, name)))
+		return meta;
+	annotations = val_put(a, annotations, atom_make(a, name), VAL_EMPTY);
+	return val_put(a, meta, A_annotations, val_len(annotations) ? annotations : VAL_EMPTY);
+}
+
+static int put_partial(const struct view *f, struct val v, struct arena *a, struct buf *b, struct err *err)
 {
 	put_meta_kind(f, b, STR("PartialObjectMetadata"));
-	int r = put_json(b, val_get(v, metadata), TYPE(meta_v1, ObjectMeta), err);
+	int r = put_json(b, partial_meta(f, v, a), TYPE(meta_v1, ObjectMeta), err);
 	buf_addc(b, '}');
 	return r;
 }
@@ -119,7 +133,7 @@ static int put_row(const struct view *f, struct val v, const struct type *type, 
 	if (f->include == INCLUDE_OBJECT)
 		r = put_json(b, v, type, err);
 	else if (f->include == INCLUDE_METADATA || ends_initial)
-		r = put_partial(f, v, b, err);
+		r = put_partial(f, v, a, b, err);
 	else
 		buf_add(b, STR("null"));
 	buf_addc(b, '}');
@@ -216,7 +230,7 @@ int view_list_item(const struct view *f, struct object *o, struct arena *a, stru
 	const struct type *type;
 	struct val v;
 	if (f->accept.as == AS_PARTIAL_LIST)
-		return put_partial(f, o->val, b, err);
+		return put_partial(f, o->val, a, b, err);
 	int r = view_version(f, o, a, &v, &type, err);
 	if (r < 0)
 		return r;
@@ -289,7 +303,7 @@ int view_proto_message(const struct view *f, struct object *o, struct arena *a, 
 	const struct type *type;
 	struct val v;
 	if (f->accept.as == AS_PARTIAL_LIST)
-		return proto_encode(b, OBJECT(a, F(metadata, val_get(o->val, metadata))), TYPE(meta_v1, PartialObjectMetadata),
+		return proto_encode(b, OBJECT(a, F(metadata, partial_meta(f, o->val, a))), TYPE(meta_v1, PartialObjectMetadata),
 				    err);
 	int r = view_version(f, o, a, &v, &type, err);
 	return r < 0 ? r : proto_encode(b, v, type, err);
@@ -303,7 +317,7 @@ static int put_proto(const struct view *f, struct val v, const struct type *type
 		return proto_encode_object(b, v, type, err);
 	str version = arena_printf(a, "meta.k8s.io/" STR_FMT, STR_ARG(f->accept.as_version->version));
 	struct val partial = OBJECT(a, F(kind, VAL_LIT("PartialObjectMetadata")), F(apiVersion, val_of_str(version)),
-				    F(metadata, val_get(v, metadata)));
+				    F(metadata, partial_meta(f, v, a)));
 	return proto_encode_object(b, partial, TYPE(meta_v1, PartialObjectMetadata), err);
 }
 
@@ -319,7 +333,7 @@ int view_event_val(const struct view *f, struct val v, const struct type *type, 
 	case AS_TABLE:
 		return put_table(&plain, v, type, headers, a, b, err);
 	case AS_PARTIAL:
-		return put_partial(&plain, v, b, err);
+		return put_partial(&plain, v, a, b, err);
 	default:
 		return put_json(b, v, type, err);
 	}
@@ -368,7 +382,7 @@ static int put_made_list(const struct view *f, struct val v, const struct type *
 			return r;
 		if (n++)
 			buf_addc(b, ',');
-		r = f->accept.as == AS_TABLE ? put_row(f, *i, item, a, b, err) : put_partial(f, *i, b, err);
+		r = f->accept.as == AS_TABLE ? put_row(f, *i, item, a, b, err) : put_partial(f, *i, a, b, err);
 	}
 	str end = view_list_end(f, empty);
 	buf_add(b, str_head(end, end.n - 1));

@@ -5,6 +5,9 @@ static const struct {
 	const struct kind_hooks *hooks;
 } table[] = {
 	{ STR_INIT("certificates.k8s.io"), STR_INIT("certificatesigningrequests"), &csr_hooks },
+	{ STR_INIT("flowcontrol.apiserver.k8s.io"), STR_INIT("flowschemas"), &flow_schema_hooks },
+	{ STR_INIT("flowcontrol.apiserver.k8s.io"), STR_INIT("prioritylevelconfigurations"), &priority_level_hooks },
+	{ STR_INIT(""), STR_INIT("services"), &service_hooks },
 };
 
 const struct kind_hooks *hooks_of(const struct kind *kind)

@@ -7,6 +7,6 @@
 /* Never NULL. */
 const struct kind_hooks *hooks_of(const struct kind *kind);
 
-extern const struct kind_hooks csr_hooks;
+extern const struct kind_hooks csr_hooks, flow_schema_hooks, priority_level_hooks, service_hooks;
 
 #endif

@@ -10,4 +10,9 @@ struct val conditions_put(struct request *q, struct val list, struct val conditi
 struct val pod_with_condition(struct request *q, struct val pod, struct val condition);
 bool pod_is_ready(struct val pod);
 
+/* (suspends) The pod of that name in the request's namespace, borrowed from the cache until the next wait. 404. */
+int pod_get(struct request *q, str name, struct object **ret, struct err *err);
+/* The container that a request means: *name must be one of the pod's; the only one when it is empty. Copies the name. 400. */
+int pod_container(struct request *q, struct val pod, str *name);
+
 #endif

@@ -105,6 +105,7 @@ struct request {
 	struct val old;               /* current's tree; VAL_NONE: nothing is stored */
 	struct val object;            /* what is going to be stored; VAL_NONE: this request writes nothing */
 	bool begun;                   /* the kind's begin hook has run and finish has not */
+	void *taken;                  /* what begin took: the hook's own, until finish */
 	unsigned attempt;             /* how often the store has refused because of a conflict */
 
 	struct answer answer;

@@ -98,8 +98,10 @@ static struct span span_of(const struct cidr *c)
 		s.n--;
 		s.last = ip_plus(cidr_network(c), all - 2);
 	}
-	if (all > BAND_MIN)
-		s.band = MIN(MAX(all / BAND_STEP, (uint64_t)BAND_MIN), (uint64_t)BAND_MAX);
+	if (all > BAND_MIN) {
+		s.band = MAX(all / BAND_STEP, (uint64_t)BAND_MIN);
+		s.band = MIN(s.band, (uint64_t)BAND_MAX);
+	}
 	s.band = MIN(s.band, s.n);
 	return s;
 }

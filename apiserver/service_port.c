@@ -44,7 +44,8 @@ static int next_between(const struct port_map *m, int from, int n)
 int port_map_next(const struct port_map *m)
 {
 	int n = m->last - m->first + 1;
-	int band = n <= BAND_MIN ? 0 : MIN(MAX(n / BAND_STEP, BAND_MIN), BAND_MAX);
+	int band = MAX(n / BAND_STEP, (int)BAND_MIN);
+	band = n <= BAND_MIN ? 0 : MIN(band, (int)BAND_MAX);
 	int port = next_between(m, m->first + band, n - band);
 	return port ? port : next_between(m, m->first, band);
 }
@@ -119,7 +120,7 @@ static int encode(struct arena *a, const struct port_map *m, struct val object, 
 /* 0: it is stored; 1: somebody else was faster. */
 static int save(struct apiserver *s, struct arena *a, const struct port_map *m, struct val object, int64_t expect, struct err *err)
 {
-	struct store_value *value;
+	struct store_value *value = NULL;
 	int64_t revision;
 	int r = encode(a, m, object, &value, err);
 	if (r < 0)

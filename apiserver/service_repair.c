@@ -52,6 +52,9 @@ static int claim(struct apiserver *s, const struct kind *services, const struct 
 			 KV("service", owner.name));
 		return 0;
 	}
+	const struct object *now = cache_get(services, arena_printf(&a, STR_FMT "/" STR_FMT, STR_ARG(owner.namespace), STR_ARG(owner.name)));
+	if (!now || !holds(now->val, str_of(text)))
+		return 0; /* it went while others were looked at */
 	int r = o ? service_ip_give_back(s, ip, err) : 0;
 	if (r == 0)
 		r = service_ip_take(&owner, ip, err);
@@ -111,33 +114,50 @@ static int free_leaked(struct apiserver *s, const struct kind *services, const s
 	return 0;
 }
 
+/* What one repair finds out about ports. */
+struct port_repair {
+	struct apiserver *server;
+	uint8_t *used, *leaked;       /* a bit per port: some Service has it; it is taken, and none has */
+};
+
 static int rebuild_ports(struct port_map *m, void *arg)
 {
-	struct apiserver *s = arg;
-	struct ip_allocators *al = s->allocators;
-	const struct kind *services = kinds_find(&s->kinds, STR_NONE, STR("services"));
-	uint8_t used[65536 / 8] = { 0 };
-	struct port_map now = { .first = m->first, .last = m->last, .taken = used };
+	struct port_repair *p = arg;
+	const struct ip_allocators *al = p->server->allocators;
+	const struct kind *services = kinds_find(&p->server->kinds, STR_NONE, STR("services"));
+	struct port_map used = { .first = m->first, .last = m->last, .taken = p->used }, leaked = used;
 	struct omap_iter it;
 	const struct object *o;
+	leaked.taken = p->leaked;
 	omap_seek(&it, services->objects, STR_NONE);
 	while ((o = omap_next(&it, NULL)))
-		service_ports_mark(&now, o->val, true);
+		service_ports_mark(&used, o->val, true);
 	for (int port = m->first; port <= m->last; port++) {
-		uint8_t *rounds = &al->leaks[port - m->first];
-		bool is_used = port_map_has(&now, port), is_taken = port_map_has(m, port);
-		*rounds = is_taken && !is_used ? (uint8_t)(*rounds + 1) : 0;
-		if (is_used && !is_taken)
+		bool is_used = port_map_has(&used, port), is_taken = port_map_has(m, port);
+		port_map_put(&leaked, port, is_taken && !is_used);
+		if (is_used && !is_taken) {
 			log_warn("a node port that a Service has was not taken; it is now", KV("port", port));
-		if (is_used)
 			port_map_put(m, port, true);
-		if (*rounds <= ROUNDS_BEFORE_FREED)
-			continue;
-		log_warn("a node port that no Service has is freed", KV("port", port));
-		port_map_put(m, port, false);
-		*rounds = 0;
+		} else if (is_taken && !is_used && al->leaks[port - m->first] >= ROUNDS_BEFORE_FREED) {
+			log_warn("a node port that no Service has is freed", KV("port", port));
+			port_map_put(m, port, false);
+		}
 	}
 	return 0;
+}
+
+static int repair_ports(struct apiserver *s, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct ip_allocators *al = s->allocators;
+	size_t n = port_count(al) / 8 + 1;
+	struct port_repair p = { s, arena_zero_of(&a, n, 1), arena_zero_of(&a, n, 1) };
+	int r = service_ports_change(s, false, rebuild_ports, &p, err);
+	for (size_t i = 0; i < port_count(al) && r == 0; i++) {
+		bool leaked = p.leaked[i / 8] >> i % 8 & 1;
+		al->leaks[i] = leaked && al->leaks[i] < ROUNDS_BEFORE_FREED ? (uint8_t)(al->leaks[i] + 1) : 0;
+	}
+	return r;
 }
 
 int service_repair(struct apiserver *s, struct err *err)
@@ -151,5 +171,5 @@ int service_repair(struct apiserver *s, struct err *err)
 		r = claim_all(s, services, addresses, err);
 	if (r == 0)
 		r = free_leaked(s, services, addresses, err);
-	return r < 0 ? r : service_ports_change(s, false, rebuild_ports, s, err);
+	return r < 0 ? r : repair_ports(s, err);
 }

@@ -8,8 +8,12 @@
 
 static const struct subresource table[] = {
 	{ CORE, STR_INIT("bindings"), STR_INIT(""), binding_handle },
+	{ CORE, STR_INIT("pods"), STR_INIT("attach"), attach_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("binding"), binding_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("eviction"), eviction_handle },
+	{ CORE, STR_INIT("pods"), STR_INIT("exec"), exec_handle },
+	{ CORE, STR_INIT("pods"), STR_INIT("log"), log_handle },
+	{ CORE, STR_INIT("pods"), STR_INIT("portforward"), portforward_handle },
 	{ .handle = NULL },
 };
 

@@ -42,6 +42,11 @@ void answer_done(struct request *q);
 int binding_handle(struct request *q, struct err *err);        /* subresource_binding.c */
 int eviction_handle(struct request *q, struct err *err);       /* subresource_eviction.c */
 
+int log_handle(struct request *q, struct err *err);            /* subresource_log.c */
+int exec_handle(struct request *q, struct err *err);           /* subresource_streams.c */
+int attach_handle(struct request *q, struct err *err);
+int portforward_handle(struct request *q, struct err *err);
+
 extern const struct subresource_view scale_view;               /* subresource_scale.c */
 
 #endif

@@ -35,6 +35,7 @@ static int prepare_new(struct request *q, struct field_errors *e, struct err *er
 	const struct kind_hooks *hooks = q->endpoint->kind->hooks;
 	if (hooks->fill)
 		q->object = hooks->fill(q, q->object);
+	admin_access_check(q, e);
 	validate_create(q->type, q->object, e);
 	return 0;
 }
@@ -66,6 +67,7 @@ static int prepare_changed(struct request *q, struct field_errors *e, struct err
 	r = prepare_update(q->arena, q->type, subresource, q->object, q->old, &q->object, err);
 	if (r < 0)
 		return r;
+	admin_access_check(q, e);
 	if (subresource.n)
 		validate_subresource(q->type, subresource, q->object, q->old, e);
 	else

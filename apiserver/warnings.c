@@ -1,5 +1,6 @@
 #include "apiserver/warnings_priv.h"
 
+#include "apiserver/subresource.h"
 #include "base/buf.h"
 #include "machinery/ip.h"
 #include "machinery/resources.h"
@@ -25,7 +26,7 @@ void warnings_add(struct request *q)
 	void (*add)(struct request *) = NULL;
 	if (!val_exists(q->old))
 		add = k->on_create;
-	else if (!q->subresource.n)
+	else if (!q->subresource.n || subresource_view(q)) /* a scale is the object's own spec */
 		add = k->on_update;
 	else if (str_eq(q->subresource, STR("status")))
 		add = k->on_status;

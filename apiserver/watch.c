@@ -4,6 +4,7 @@
 
 #include "apiserver/cache.h"
 #include "apiserver/list.h"
+#include "apiserver/metrics.h"
 #include "apiserver/pieces.h"
 #include "apiserver/read.h"
 #include "base/clock.h"
@@ -26,6 +27,7 @@ struct watch {
 	struct loop_timer timer;      /* due at the next bookmark or at the end, whichever comes first */
 	struct list_answer answer;
 	struct apiserver *server;
+	struct metrics_series *series;
 	struct view view;
 	struct list_options options;  /* what they point to lives as long as the exchange */
 	struct list_page initial;     /* the state to begin with */
@@ -103,6 +105,7 @@ static void show(struct watch *w, enum event_type type, str object)
 		pieces_add(&w->pieces, STR("}\n"));
 	}
 	w->columns_shown = w->columns_shown || w->view.accept.as == AS_TABLE;
+	metrics_watch_event(w->series, object.n);
 }
 
 static int show_object(struct watch *w, enum event_type type, struct object *o)
@@ -269,6 +272,7 @@ static void watch_stop(struct http_source *source)
 {
 	struct watch *w = CONTAINER_OF(source, struct watch, source);
 	loop_timer_stop(&w->timer);
+	metrics_longrunning(w->series, -1);
 	if (w->following)
 		cache_watch_end(&w->watcher);
 	list_page_done(&w->initial);
@@ -319,6 +323,8 @@ static struct watch *watch_new(struct request *q, const struct list_options *o, 
 	w->timer.fire = watch_due;
 	w->answer = (struct list_answer){ .source = &w->source, .watch = true };
 	w->server = q->server;
+	w->series = metrics_series(q);
+	metrics_longrunning(w->series, 1);
 	w->view = *view;
 	w->options = *o;
 	buf_init(&w->head, EVENT_MAX);

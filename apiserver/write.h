@@ -37,6 +37,8 @@ int write_live(struct request *q, struct val *ret, struct err *err);
 int write_take(struct request *q, struct val live, struct val object, bool managed, struct err *err);
 /* A patch of any of the four kinds: sets q->object, or fails. */
 int write_patch(struct request *q, struct err *err);
+/* What validation cannot see: access to devices that the namespace has to allow. */
+void admin_access_check(struct request *q, struct field_errors *e);
 /* 404 for the object that the path names. */
 int write_not_found(struct request *q);
 

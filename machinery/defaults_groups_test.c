@@ -56,7 +56,7 @@ TEST(defaults_networking)
 		  "'internalTrafficPolicy':'Cluster'}}" },
 		{ CORE("Service", ",'spec':{'ports':[{'port':80},{'port':81,'protocol':'UDP','targetPort':'a'}],'clusterIP':'None','sessionAffinity':'ClientIP'}"),
 		  "{'metadata':{},'spec':{'ports':[{'protocol':'TCP','port':80,'targetPort':80},{'protocol':'UDP',"
-		  "'port':81,'targetPort':'a'}],'clusterIP':'None','clusterIPs':['None'],'type':'ClusterIP',"
+		  "'port':81,'targetPort':'a'}],'clusterIP':'None','type':'ClusterIP',"
 		  "'sessionAffinity':'ClientIP','sessionAffinityConfig':{'clientIP':{'timeoutSeconds':10800}},"
 		  "'internalTrafficPolicy':'Cluster'}}" },
 		{ CORE("Service", ",'spec':{'type':'LoadBalancer','sessionAffinity':'None','sessionAffinityConfig':{'clientIP':{'timeoutSeconds':1}}},"

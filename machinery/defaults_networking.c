@@ -38,9 +38,6 @@ static struct val default_service_spec(struct arena *a, struct val spec)
 		spec = default_member(a, spec, A_internalTrafficPolicy, VAL_LIT("Cluster"));
 	if (balances)
 		spec = default_member(a, spec, A_allocateLoadBalancerNodePorts, val_of_bool(true));
-	/* Clients that know only clusterIP; the other way round is an error. */
-	if (val_str(spec, clusterIP).n && val_len(val_get(spec, clusterIPs)) == 0)
-		spec = val_with(a, spec, LIST(a, val_get(spec, clusterIP)), clusterIPs);
 	return spec;
 }
 

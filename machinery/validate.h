@@ -36,5 +36,10 @@ void validate_update(const struct type *type, struct val object, struct val old,
 /* The same for a write to a subresource: "status", "scale", ... */
 void validate_subresource(const struct type *type, str subresource, struct val object, struct val old,
 			  struct field_errors *errors);
+/*
+ * The part of a Service's rules about its addresses and their families, which has to hold before addresses are taken for it; old is
+ * VAL_NONE for a new one.
+ */
+void validate_service_addresses(struct val service, struct val old, struct field_errors *errors);
 
 #endif

@@ -117,6 +117,11 @@ static void check_cluster_ips(struct field_errors *e, const struct field_path *a
 		check_ips_and_families(e, at_ips, ips, is_headless(service) ? VAL_EMPTY : families);
 }
 
+void validate_service_addresses(struct val service, struct val old, struct field_errors *errors)
+{
+	check_cluster_ips(errors, FIELD(NULL, "spec"), service, old);
+}
+
 /* ---- ports ---- */
 
 static void check_port(struct field_errors *e, const struct field_path *at, struct val port, bool named, struct map *names)

@@ -61,6 +61,7 @@ static void die(struct http_conn *c)
 	c->linger = true;
 	buf_reset(&h->in);
 	h->in_at = 0;
+	conn_dirty(c); /* the answer may be out already, and then nothing else ends the connection */
 }
 
 static void begin_request(struct exchange *x, const struct http1_head *head)

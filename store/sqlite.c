@@ -153,6 +153,7 @@ int store_open_sqlite(const struct store_options *options, struct store **ret, s
 	int r = fiber_blocking(open_run, &o, err);
 
 	if (r >= 0)
+		s->damaged = o.damaged;
 		s->read_only = o.read_only || o.damaged;
 	if (r >= 0 && o.damaged)
 		log_error("the store's file is damaged and is served for reading only; stop the server and bring back a snapshot"

@@ -59,6 +59,7 @@ struct sqlite_store {
 	char *path;
 	int lock_fd;                     /* -1: none */
 	bool read_only;
+	bool damaged;                 /* that is why it is read_only */
 	struct db *writer, *readers[SQLITE_READERS], *keeper;
 	bool reader_busy[SQLITE_READERS];
 	struct fiber_cond reader_free;

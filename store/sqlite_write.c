@@ -108,6 +108,9 @@ static int op_wait(struct sqlite_op *op, int64_t *ret_revision, struct err *err)
 
 static int refuse(const struct sqlite_store *s, struct err *err)
 {
+	if (s->damaged)
+		return err_set(err, ERR_UNAVAILABLE, "%s is damaged and open for reading only; stop the server and bring back a snapshot"
+			       " with 'c8s store restore'", s->path);
 	return err_set(err, ERR_UNAVAILABLE, "%s is open for reading only", s->path);
 }
 
@@ -202,7 +205,7 @@ static void group_failed(struct sqlite_store *s, int result, const struct err *e
 	s->failing = true;
 	if (db_is_damaged(s->writer) && !s->read_only) {
 		log_error("the store is damaged and refuses writes from now on", KV("file", s->path));
-		s->read_only = true;
+		s->read_only = s->damaged = true;
 	}
 	take_back(s, &s->queue, result, err);
 	take_back(s, &s->group, result, err);

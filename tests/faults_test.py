@@ -29,14 +29,10 @@ class Load:
         self.server, self.history, self.ending = server, History(), threading.Event()
         self.complaints, self.slowest, self.next_value, self.final = [], 0.0, 0, 1 << 62
         self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self.guarded, args=(self.write, i, keys)) for i in range(writers)]
-        self.threads.append(threading.Thread(target=self.guarded, args=(self.list,)))
+        self.threads = [threading.Thread(daemon=True, target=self.guarded, args=(self.write, i, keys)) for i in range(writers)]
+        self.threads.append(threading.Thread(daemon=True, target=self.guarded, args=(self.list,)))
         since = int(server.request("GET", MAPS).json["metadata"]["resourceVersion"])
-        self.watchers = []
-        for i in range(watchers):
-            watch = Watch(since, f"watcher {i}")
-            self.history.watches.append(watch)
-            self.watchers.append(threading.Thread(target=self.guarded, args=(self.watch, watch)))
+        self.watchers = [threading.Thread(daemon=True, target=self.guarded, args=(self.watch, f"watcher {i}", since)) for i in range(watchers)]
 
     def guarded(self, run, *args):
         try:
@@ -138,45 +134,52 @@ class Load:
             self.list_once(client)
 
     def list_once(self, client):
+        """The revision of the list; None if there was none."""
         with self.history.operation("list", None) as op:
             a = self.ask(client, "GET", f"{MAPS}?timeout={ASK_FOR}s")
             if a is None or a.status != 200:
-                return False
+                return None
             o = a.json
             op.value = {i["metadata"]["name"]: (i["data"]["v"], int(i["metadata"]["resourceVersion"])) for i in o["items"]}
             op.revision, op.outcome = int(o["metadata"]["resourceVersion"]), "ok"
-            return True
+            return op.revision
 
-    def watch(self, watch):
-        """Goes on where it was whenever its connection ends."""
-        while not (self.ending.is_set() and watch.seen >= self.final):
+    def watch(self, name, since):
+        """Goes on where it was whenever its connection ends, or with a list when the server does not know that any more."""
+        client, watch = {}, None
+        while not (watch and self.ending.is_set() and watch.seen >= self.final):
+            if watch is None:
+                watch = Watch(since, name)
+                self.history.watches.append(watch)
             try:
                 c = self.server.connect(AT_MOST)
                 c.request("GET", f"{MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=10&resourceVersion={watch.seen}",
                           headers={"Authorization": "Bearer admin-token"})
-                r = c.getresponse()
-                while r.status == 200 and not (self.ending.is_set() and watch.seen >= self.final):
-                    line = r.readline()
-                    if not line.endswith(b"\n"):
-                        break
-                    if not self.event(watch, json.loads(line)):
-                        break
+                expired = self.follow(watch, c.getresponse())
                 c.close()
+                if expired:
+                    since, watch = wait_until(lambda: self.list_once(client), 60, "a list to watch from"), None
             except (OSError, http.client.HTTPException):
                 time.sleep(0.02)
 
-    def event(self, watch, e):
-        if e["type"] == "ERROR":
-            if e["object"].get("reason") not in ("Timeout", "ServiceUnavailable", "InternalError"):
-                self.complaints.append(f"{watch.name}: {e}")
-            return False
-        meta = e["object"]["metadata"]
-        if e["type"] == "BOOKMARK":
-            watch.bookmark(int(meta["resourceVersion"]))
-        else:
+    def follow(self, watch, response):
+        """Reads a watch to its end; True when it ended because it began too far back."""
+        while response.status == 200 and not (self.ending.is_set() and watch.seen >= self.final):
+            line = response.readline()
+            if not line.endswith(b"\n"):
+                return False
+            e = json.loads(line)
+            meta = e["object"]["metadata"]
+            if e["type"] == "ERROR":
+                if e["object"].get("reason") not in ("Expired", "Timeout", "ServiceUnavailable", "InternalError"):
+                    self.complaints.append(f"{watch.name}: {e}")
+                return e["object"].get("reason") == "Expired"
+            if e["type"] == "BOOKMARK":
+                watch.bookmark(int(meta["resourceVersion"]))
+                continue
             value = e["object"]["data"]["v"] if e["type"] != "DELETED" else None
             watch.event(e["type"], meta["name"], int(meta["resourceVersion"]), value)
-        return True
+        return False
 
     def stop(self):
         """Ends the load with a last look at everything; what was wrong."""
@@ -265,8 +268,10 @@ def minority(cluster, load):
     stopped = [k for k in range(3) if k != i]
     for k in stopped:
         cluster.processes[k].send_signal(signal.SIGSTOP)
-    unknown = load.history.count("unknown")
-    wait_until(lambda: load.history.count("unknown") >= unknown + 3, 60, "answers that nothing can be written")
+    def unanswered():
+        return load.history.count("unknown", ("create", "update", "delete", "read"))
+    before = unanswered()
+    wait_until(lambda: unanswered() >= before + 3, 60, "answers that nothing can be written")
     for k in stopped:
         cluster.processes[k].send_signal(signal.SIGCONT)
     load.more(20)
