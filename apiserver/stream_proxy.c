@@ -158,12 +158,16 @@ static void run_tunnel(struct tunnel *t)
 
 /* ---- upgrades ---- */
 
-static int dial_failed(struct request *q, const struct err *err)
+str proxy_reason(const struct err *err)
 {
-	/* Post "https://...": dial tcp ...: the part about the request is not said here */
 	str text = err_str(err);
 	ptrdiff_t at = str_find(text, STR("\": "));
-	text = at < 0 ? text : str_skip(text, (size_t)at + 3);
+	return at < 0 ? text : str_skip(text, (size_t)at + 3);
+}
+
+static int dial_failed(struct request *q, const struct err *err)
+{
+	str text = proxy_reason(err);
 	return fail_plain(q, "error dialing backend: " STR_FMT, STR_ARG(text));
 }
 

@@ -14,6 +14,8 @@ struct proxy_target {
 	str url;
 };
 
+/* Why a server could not be reached, without the request that failed: dial tcp 10.0.0.1:80: connect: connection refused */
+str proxy_reason(const struct err *err);
 /* Does the request ask for its connection to be upgraded? */
 bool proxy_is_upgrade(const struct request *q);
 /*

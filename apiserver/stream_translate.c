@@ -213,6 +213,7 @@ static int spawn(struct translation *t, struct fiber_group *group, int (*fn)(voi
 	return r;
 }
 
+/* (suspends) -ERR_GONE: the client went away. */
 static int copy_all(struct translation *t, struct err *err)
 {
 	CLEANUP(fiber_group_done) struct fiber_group group;
@@ -226,7 +227,7 @@ static int copy_all(struct translation *t, struct err *err)
 		r = spawn(t, &group, copy_stderr, "exec stderr", err);
 	while (r == 0 && t->open && !t->client_gone)
 		r = fiber_cond_wait(&t->changed, err);
-	return r;
+	return r == 0 && t->open ? -ERR_GONE : r;
 }
 
 static void translate(struct translation *t, const struct proxy_target *target)
@@ -239,9 +240,11 @@ static void translate(struct translation *t, const struct proxy_target *target)
 	t->old = !str_starts(version, STR("v5.")) && !str_starts(version, STR("v4."));
 	if (r == 0)
 		r = open_streams(t, &err);
+	if (r == -ERR_GONE)
+		r = -ERR_UNAVAILABLE; /* it is the kubelet who is gone */
 	if (r == 0)
 		r = copy_all(t, &err);
-	if (t->client_gone || r == -ERR_CANCELED)
+	if (r == -ERR_GONE || r == -ERR_CANCELED)
 		return;
 	tell(t, r < 0 ? internal_error(t->q->arena, arena_str(t->q->arena, err_str(&err))) : outcome(t));
 	(void)ws_close(t->ws, WS_NORMAL, STR_NONE, CLOSE_WAIT_MS, NULL);

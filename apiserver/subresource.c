@@ -8,12 +8,15 @@
 
 static const struct subresource table[] = {
 	{ CORE, STR_INIT("bindings"), STR_INIT(""), binding_handle },
+	{ CORE, STR_INIT("nodes"), STR_INIT("proxy"), proxy_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("attach"), attach_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("binding"), binding_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("eviction"), eviction_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("exec"), exec_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("log"), log_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("portforward"), portforward_handle },
+	{ CORE, STR_INIT("pods"), STR_INIT("proxy"), proxy_handle },
+	{ CORE, STR_INIT("services"), STR_INIT("proxy"), proxy_handle },
 	{ .handle = NULL },
 };
 

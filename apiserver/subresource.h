@@ -46,6 +46,7 @@ int log_handle(struct request *q, struct err *err);            /* subresource_lo
 int exec_handle(struct request *q, struct err *err);           /* subresource_streams.c */
 int attach_handle(struct request *q, struct err *err);
 int portforward_handle(struct request *q, struct err *err);
+int proxy_handle(struct request *q, struct err *err);          /* subresource_proxy.c */
 
 extern const struct subresource_view scale_view;               /* subresource_scale.c */
 

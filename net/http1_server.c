@@ -15,7 +15,7 @@
 
 enum {
 	AHEAD_MAX = 64 * 1024,
-	DRAIN_MAX = 256 * 1024,
+	DRAIN_MAX = 16 << 20,        /* bytes of a body that nobody reads: a client that sends too much should hear the answer */
 	HEAD_MAX = 1 << 20,          /* of an answer */
 	CHUNK_HEAD = 7,              /* "01abc\r\n" */
 	CHUNK_ROOM = CHUNK_HEAD + 2 + 5 + 64, /* around the data, the last chunk included */

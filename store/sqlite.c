@@ -152,9 +152,8 @@ int store_open_sqlite(const struct store_options *options, struct store **ret, s
 	struct opening o = { .store = s, .read_only = options->read_only };
 	int r = fiber_blocking(open_run, &o, err);
 
-	if (r >= 0)
-		s->damaged = o.damaged;
-		s->read_only = o.read_only || o.damaged;
+	s->damaged = o.damaged;
+	s->read_only = o.read_only || o.damaged;
 	if (r >= 0 && o.damaged)
 		log_error("the store's file is damaged and is served for reading only; stop the server and bring back a snapshot"
 			  " with 'c8s store restore'", KV("file", s->path), KV("problem", (const char *)o.problem));
