@@ -22,7 +22,10 @@ static int find_class(struct request *q, struct val *ret)
 	return 0;
 }
 
-static bool is_new_pod(const struct request *q) { return admits(q, STR(""), STR("pods")) && val_exists(q->object) && !q->current; }
+static bool is_new_pod(const struct request *q)
+{
+	return admits(q, STR(""), STR("pods")) && val_exists(q->object) && !q->current;
+}
 
 static int set_overhead(struct request *q, struct val class)
 {

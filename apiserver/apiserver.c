@@ -11,6 +11,7 @@
 #include "apiserver/documents.h"
 #include "apiserver/fairness.h"
 #include "apiserver/hooks.h"
+#include "apiserver/jwt.h"
 #include "apiserver/kubelet_client.h"
 #include "apiserver/metrics.h"
 #include "apiserver/pipeline.h"
@@ -144,6 +145,7 @@ static void close_parts(struct apiserver *s)
 {
 	http_server_free(s->http);
 	kubelet_client_free(s->kubelets);
+	jwt_signer_free(s->signer);
 	documents_free(s->documents);
 	cache_free(s->cache);
 	store_free(s->store);

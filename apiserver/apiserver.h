@@ -74,6 +74,7 @@ struct apiserver {
 	struct ip_allocators *allocators;   /* service addresses and ports (service_ip.h) */
 	struct documents *documents;        /* discovery and OpenAPI, encoded (documents.h) */
 	struct kubelet_client *kubelets;    /* ways to nodes and pods, once needed (kubelet_client.h) */
+	struct jwt_signer *signer;          /* of tokens, once needed (jwt.h) */
 };
 
 /*

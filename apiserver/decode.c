@@ -254,31 +254,31 @@ static struct val with_template_generation(struct request *q, struct val object)
 	return meta_put(q->arena, object, A_annotations, annotations);
 }
 
+struct val write_managed(struct request *q, const struct type *type, struct val live, struct val object)
+{
+	struct apply_reset resets[RESETS_MAX];
+	struct apply_request req = {
+		.type = type,
+		.api_version = type_api_version(q->arena, type),
+		.kind = type->name,
+		.subresource = q->subresource,
+		.manager = request_manager(q),
+		.now = meta_timestamp(q),
+		.resets = resets,
+		.n_resets = resets_of(q, resets),
+	};
+	struct err ignored = ERR_INIT;
+	struct val with;
+	if (apply_update(q->arena, &req, live, object, &with, &ignored) == 0)
+		return with;
+	log_warn("managedFields could not be computed", KV("path", q->path), KV("error", &ignored));
+	return meta_put(q->arena, object, A_managedFields, VAL_EMPTY);
+}
+
 int write_take(struct request *q, struct val live, struct val object, bool managed, struct err *err)
 {
-	if (!managed) {
-		struct apply_reset resets[RESETS_MAX];
-		const struct type *type = write_type(q);
-		struct apply_request req = {
-			.type = type,
-			.api_version = type_api_version(q->arena, type),
-			.kind = type->name,
-			.subresource = q->subresource,
-			.manager = request_manager(q),
-			.now = meta_timestamp(q),
-			.resets = resets,
-			.n_resets = resets_of(q, resets),
-		};
-		struct err ignored = ERR_INIT;
-		struct val with;
-		object = with_template_generation(q, object);
-		if (apply_update(q->arena, &req, live, object, &with, &ignored) == 0) {
-			object = with;
-		} else {
-			log_warn("managedFields could not be computed", KV("path", q->path), KV("error", &ignored));
-			object = meta_put(q->arena, object, A_managedFields, VAL_EMPTY);
-		}
-	}
+	if (!managed)
+		object = write_managed(q, write_type(q), live, with_template_generation(q, object));
 	q->type = q->endpoint->kind->hub;
 	const struct subresource_view *view = subresource_view(q);
 	int r = view ? take_view(q, view, object, &object, err) : 0;

@@ -339,8 +339,11 @@ static int remove_one(struct removal *m, struct err *err)
 	return err_set(err, ERR_CONFLICT, "the object changes too fast to be deleted");
 }
 
+/* The answer may show parts of the objects, and outlives them. */
 static void removal_done(struct removal *m)
 {
+	m->q->failure = val_copy(m->q->arena, m->q->failure);
+	m->q->answer.val = val_copy(m->q->arena, m->q->answer.val);
 	object_unref(m->current);
 	object_unref(m->shown);
 }

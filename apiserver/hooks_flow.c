@@ -4,6 +4,7 @@
  * flow_follow.
  */
 #include "apiserver/bootstrap_priv.h"
+#include "apiserver/cache.h"
 #include "apiserver/hooks.h"
 #include "apiserver/request.h"
 #include "base/log.h"
@@ -34,8 +35,10 @@ static void schema_written(struct request *q, bool stored, struct val old, struc
 static void level_written(struct request *q, bool stored, struct val old, struct val object)
 {
 	struct err err = ERR_INIT;
-	if (stored && !q->dry_run && val_exists(old) != val_exists(object) && !str_eq(q->user.name, STR("system:apiserver")))
-		report(flow_sync_all(q->server, &err), &err);
+	if (!stored || q->dry_run || val_exists(old) == val_exists(object) || str_eq(q->user.name, STR("system:apiserver")))
+		return;
+	int r = cache_wait_current(q->server->cache, &err); /* a removal is reported before the cache has it */
+	report(r < 0 ? r : flow_sync_all(q->server, &err), &err);
 }
 
 const struct kind_hooks flow_schema_hooks = { .begin = begin, .finish = schema_written };

@@ -8,6 +8,7 @@
 
 static const struct subresource table[] = {
 	{ CORE, STR_INIT("bindings"), STR_INIT(""), binding_handle },
+	{ CORE, STR_INIT("componentstatuses"), STR_INIT(""), component_handle },
 	{ CORE, STR_INIT("nodes"), STR_INIT("proxy"), proxy_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("attach"), attach_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("binding"), binding_handle },
@@ -16,7 +17,10 @@ static const struct subresource table[] = {
 	{ CORE, STR_INIT("pods"), STR_INIT("log"), log_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("portforward"), portforward_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("proxy"), proxy_handle },
+	{ CORE, STR_INIT("serviceaccounts"), STR_INIT("token"), token_handle },
 	{ CORE, STR_INIT("services"), STR_INIT("proxy"), proxy_handle },
+	{ STR_INIT("authentication.k8s.io"), STR_INIT("selfsubjectreviews"), STR_INIT(""), self_review_handle },
+	{ STR_INIT("authorization.k8s.io"), STR_INIT("selfsubjectaccessreviews"), STR_INIT(""), self_access_review_handle },
 	{ .handle = NULL },
 };
 

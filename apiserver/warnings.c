@@ -5,7 +5,9 @@
 #include "machinery/ip.h"
 #include "machinery/resources.h"
 
-static const struct warned_set *const sets[] = { &warnings_extensions, &warnings_network, &warnings_storage, &warnings_workloads };
+static const struct warned_set *const sets[] = {
+	&warnings_extensions, &warnings_network, &warnings_storage, &warnings_workloads,
+};
 
 static const struct warned_kind *warned_kind(const struct type *type)
 {
@@ -90,7 +92,8 @@ void warn_name(struct request *q, const char *used_in)
 	if (!name_check_dns1123_label(val_str(q->object, metadata, name), &e))
 		return;
 	str why = name_errors_join(q->arena, &e, " ");
-	warnf(q, "metadata.name: this is used in %s, which can result in surprising behavior; a DNS label is recommended: [" STR_FMT "]",
+	warnf(q, "metadata.name: this is used in %s, which can result in surprising behavior; a DNS label is recommended: "
+		 "[" STR_FMT "]",
 	      used_in, STR_ARG(why));
 }
 

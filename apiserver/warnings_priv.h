@@ -6,8 +6,8 @@
 #include "codec/atoms.h"
 
 /*
- * The kinds that have warnings. add looks at q->object and q->old; on_update is for what an update of the object itself is
- * warned about, on_status for one of its status. NULL: nothing.
+ * A kind that has warnings: for a new object, for an update of the object itself, and for one of its status. They look at
+ * q->object and q->old. NULL: none.
  */
 struct warned_kind {
 	str group, kind;

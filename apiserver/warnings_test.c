@@ -273,10 +273,12 @@ TEST(warnings_of_key_pairs)
 		{ cert, key, "" },
 		{ arena_join(&a, STR("text before\n"), cert), key, "" },
 		{ STR("x"), key, "tls: failed to find any PEM data in certificate input" },
-		{ key, cert, "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have "
-			     "been switched" },
+		{ key, cert,
+		  "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have "
+		  "been switched" },
 		{ STR("-----BEGIN X-----\n-----END X-----\n"), key,
-		  "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the following types: [X]" },
+		  "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the following "
+		  "types: [X]" },
 		{ cert, STR(""), "tls: failed to find any PEM data in key input" },
 		{ cert, cert, "tls: found a certificate rather than a key in the PEM for the private key" },
 		{ cert, STR("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "tls: failed to parse private key" },

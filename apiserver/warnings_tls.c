@@ -4,6 +4,7 @@
  */
 #include "apiserver/warnings_priv.h"
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 
@@ -96,14 +97,11 @@ void warn_key_pair(struct request *q, str certificate, str key)
 		return;
 	const unsigned char *p = (const unsigned char *)cert_der.p;
 	X509 *x = d2i_X509(NULL, &p, (long)cert_der.n);
-	if (!x) {
-		warnf(q, "x509: malformed certificate");
-		return;
-	}
 	p = (const unsigned char *)key_der.p;
-	EVP_PKEY *private = d2i_AutoPrivateKey(NULL, &p, (long)key_der.n);
-	EVP_PKEY *public = X509_get0_pubkey(x);
-	if (!private)
+	EVP_PKEY *private = x ? d2i_AutoPrivateKey(NULL, &p, (long)key_der.n) : NULL, *public = x ? X509_get0_pubkey(x) : NULL;
+	if (!x)
+		warnf(q, "x509: malformed certificate");
+	else if (!private)
 		warnf(q, "tls: failed to parse private key");
 	else if (!public)
 		warnf(q, "tls: unknown public key algorithm");
@@ -111,4 +109,5 @@ void warn_key_pair(struct request *q, str certificate, str key)
 		compare(q, public, private);
 	EVP_PKEY_free(private);
 	X509_free(x);
+	ERR_clear_error(); /* or the next connection on this thread takes it for its own */
 }

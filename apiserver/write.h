@@ -33,6 +33,8 @@ int write_load(struct request *q, bool fresh, struct err *err);
 const struct type *write_type(const struct request *q);
 /* The stored object in the endpoint's version, or what its view shows of it. */
 int write_live(struct request *q, struct val *ret, struct err *err);
+/* The object with the managedFields that it gets by this request; live: VAL_NONE for a new one. */
+struct val write_managed(struct request *q, const struct type *type, struct val live, struct val object);
 /* Sets q->object (hub version) from an object in the endpoint's version, after its managedFields were brought up to date. */
 int write_take(struct request *q, struct val live, struct val object, bool managed, struct err *err);
 /* A patch of any of the four kinds: sets q->object, or fails. */

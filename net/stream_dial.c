@@ -9,6 +9,15 @@
 #include "base/fiber_io.h"
 #include "net/stream_priv.h"
 
+/* "connect: connection refused", as everybody knows it who has met Go's programs. */
+static void small_letter(struct err *err)
+{
+	const str before = STR("connect: ");
+	size_t n = before.n;
+	if (err && err->sys && str_starts(err_str(err), before) && err->msg[n] >= 'A' && err->msg[n] <= 'Z')
+		err->msg[n] = (char)(err->msg[n] | 0x20);
+}
+
 static int dial_address(const struct sockaddr *addr, socklen_t len, int *ret_fd, struct err *err)
 {
 	char text[INET6_ADDRSTRLEN + 16];
@@ -22,6 +31,7 @@ static int dial_address(const struct sockaddr *addr, socklen_t len, int *ret_fd,
 		return 0;
 	}
 	(void)close(fd);
+	small_letter(err);
 	if (addr->sa_family == AF_UNIX)
 		return err_wrap(err, r, "dial unix %s", ((const struct sockaddr_un *)addr)->sun_path);
 	struct sockaddr_storage copy = { 0 };

@@ -247,9 +247,12 @@ class Kubelet:
 
     @staticmethod
     def copy_out(source, stream):
-        while (data := source.read1(1 << 16)):
-            stream.write(data)
-        stream.close()
+        try:
+            while (data := source.read1(1 << 16)):
+                stream.write(data)
+            stream.close()
+        except OSError:
+            pass  # nobody reads any more
 
     @staticmethod
     def copy_in(stream, sink):

@@ -190,7 +190,6 @@ def test_two_servers(t):
             servers[0].start()
             t.check("what was lost is taken again at the start", has_taken(servers[0], lost))
             port = made[0]["ports"][0]["nodePort"]
-            a = servers[0].request("POST", SERVICES, service("again", type="NodePort", clusterIP="None"))
             a = servers[0].request("PUT", SERVICES + "/kubernetes", servers[0].request("GET", SERVICES + "/kubernetes").json)
             t.check("a write that changes nothing", a.status == 200, a)
             spec = {"type": "NodePort", "ports": [{"name": "https", "port": 443, "targetPort": 443, "nodePort": port}]}
