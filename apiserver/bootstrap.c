@@ -75,8 +75,8 @@ static int make_priority_class(struct apiserver *s, size_t i, struct err *err)
 	};
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	return bootstrap_ensure(INPROCESS(s, "scheduling.k8s.io", "priorityclasses"),
-				OBJECT(&a, F(metadata, OBJECT(&a, F(name, val_of_str(str_of(rows[i].name))))), F(value, val_of_int(rows[i].value)),
-				       F(description, val_of_str(str_of(rows[i].description)))), err);
+				OBJECT(&a, F(metadata, OBJECT(&a, F(name, val_of_str(str_of(rows[i].name))))),
+				       F(value, val_of_int(rows[i].value)), F(description, val_of_str(str_of(rows[i].description)))), err);
 }
 
 /* One per group and version that is served: "v1." and "v1.apps". */
@@ -90,7 +90,8 @@ static int make_api_service(struct apiserver *s, size_t i, struct err *err)
 		return 0;
 	struct val labels = val_put(&a, VAL_EMPTY, atom_make(&a, STR("kube-aggregator.kubernetes.io/automanaged")), VAL_LIT("onstart"));
 	struct val spec = OBJECT(&a, F(group, v->group.n ? val_of_str(v->group) : VAL_EMPTY), F(version, val_of_str(v->version)),
-				 F(groupPriorityMinimum, val_of_int(v->group_priority)), F(versionPriority, val_of_int(v->version_priority)));
+				 F(groupPriorityMinimum, val_of_int(v->group_priority)),
+				 F(versionPriority, val_of_int(v->version_priority)));
 	return bootstrap_ensure(INPROCESS(s, "apiregistration.k8s.io", "apiservices"),
 				OBJECT(&a, F(metadata, OBJECT(&a, F(name, val_of_str(name)), F(labels, labels))), F(spec, spec)), err);
 }
@@ -157,7 +158,8 @@ static int make_trust(struct apiserver *s, size_t i, struct err *err)
 	(void)i;
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const struct inprocess *w = INPROCESS(s, "", "configmaps");
-	struct val data, meta = OBJECT(&a, F(name, VAL_LIT("extension-apiserver-authentication")), F(namespace, VAL_LIT("kube-system")));
+	struct val data, meta = OBJECT(&a, F(name, VAL_LIT("extension-apiserver-authentication")),
+				       F(namespace, VAL_LIT("kube-system")));
 	struct val live = bootstrap_find(s, &a, w->group, w->resource, STR("kube-system/extension-apiserver-authentication"));
 	int r = trust_data(&s->options, &a, &data, err);
 	if (r < 0)
@@ -175,7 +177,8 @@ static int make_token_tracking(struct apiserver *s, size_t i, struct err *err)
 	(void)i;
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct val today = val_of_str(str_head(val_as_str(bootstrap_now(&a, false)), sizeof "2006-01-02" - 1));
-	struct val meta = OBJECT(&a, F(name, VAL_LIT("kube-apiserver-legacy-service-account-token-tracking")), F(namespace, VAL_LIT("kube-system")));
+	struct val meta = OBJECT(&a, F(name, VAL_LIT("kube-apiserver-legacy-service-account-token-tracking")),
+				 F(namespace, VAL_LIT("kube-system")));
 	return bootstrap_ensure(INPROCESS(s, "", "configmaps"),
 				OBJECT(&a, F(metadata, meta), F(data, val_put(&a, VAL_EMPTY, atom_make(&a, STR("since")), today))), err);
 }
@@ -270,7 +273,8 @@ static int repair(struct apiserver *s)
 int bootstrap_make(struct apiserver *s, struct err *err)
 {
 	const struct apiserver_options *o = &s->options;
-	int r = service_ip_new(o->service_cluster_ip_range, o->service_node_port_first, o->service_node_port_last, &s->allocators, err);
+	int r = service_ip_new(o->service_cluster_ip_range, o->service_node_port_first, o->service_node_port_last, &s->allocators,
+			       err);
 	if (r < 0 || (r = run_jobs(s, false, err)) < 0 || (r = run_jobs(s, true, err)) < 0)
 		return r;
 	/* A store that cannot be written to may still be read: nothing here keeps the server from starting. */

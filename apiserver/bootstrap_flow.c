@@ -77,10 +77,9 @@ static const struct schema schemas[] = {
 size_t flow_n_levels(void) { return ARRAY_LEN(levels); }
 size_t flow_n_schemas(void) { return ARRAY_LEN(schemas); }
 
-static const struct inprocess *writer(const struct inprocess *w) { return w; }
-#define WRITER(s, resource_, manager_, sub) \
-	writer(&(const struct inprocess){ .server = (s), .group = STR(GROUP), .resource = STR(resource_), .subresource = STR(sub), \
-					  .manager = STR(manager_) })
+#define WRITER(s, resource_, manager_, sub)                                                                      \
+	(&(const struct inprocess){ .server = (s), .group = STR(GROUP), .resource = STR(resource_), .subresource = STR(sub), \
+				    .manager = STR(manager_) })
 
 /* ---- trees ---- */
 

@@ -99,8 +99,8 @@ static int port_of(const struct apiserver *s) { return s->port ? s->port : s->op
 
 static struct val ready_condition(struct arena *a)
 {
-	return OBJECT(a, F(lastTransitionTime, bootstrap_now(a, false)), F(message, VAL_LIT("Kubernetes default Service CIDR is ready")),
-		      F(status, VAL_LIT("True")), F(type, VAL_LIT("Ready")));
+	return OBJECT(a, F(lastTransitionTime, bootstrap_now(a, false)),
+		      F(message, VAL_LIT("Kubernetes default Service CIDR is ready")), F(status, VAL_LIT("True")), F(type, VAL_LIT("Ready")));
 }
 
 static struct val cidrs_of(struct apiserver *s, struct arena *a)
@@ -123,7 +123,8 @@ static int check_cidrs(const struct inprocess *w, struct arena *a, struct val li
 		return 0;
 	if (val_len(have) == 1 && val_len(want) == 2 && val_equal(val_at(have, 0), val_at(want, 0)))
 		return inprocess_update(w, STR_NONE, STR("kubernetes"), widen, &want, err);
-	log_warn("the default ServiceCIDR does not match --service-cluster-ip-range", KV("flag", w->server->options.service_cluster_ip_range));
+	log_warn("the default ServiceCIDR does not match --service-cluster-ip-range",
+		 KV("flag", w->server->options.service_cluster_ip_range));
 	return 0;
 }
 
@@ -132,9 +133,10 @@ int service_make_cidr(struct apiserver *s, size_t i, struct err *err)
 	(void)i;
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const struct inprocess *w = INPROCESS(s, "networking.k8s.io", "servicecidrs");
-	struct val live = bootstrap_find(s, &a, w->group, w->resource, STR("kubernetes")), meta = OBJECT(&a, F(name, VAL_LIT("kubernetes")));
+	struct val live = bootstrap_find(s, &a, w->group, w->resource, STR("kubernetes"));
+	struct val meta = OBJECT(&a, F(name, VAL_LIT("kubernetes"))), spec = OBJECT(&a, F(cidrs, cidrs_of(s, &a)));
 	int r = val_exists(live) ? check_cidrs(w, &a, live, err) :
-				   bootstrap_ensure(w, OBJECT(&a, F(metadata, meta), F(spec, OBJECT(&a, F(cidrs, cidrs_of(s, &a))))), err);
+				   bootstrap_ensure(w, OBJECT(&a, F(metadata, meta), F(spec, spec)), err);
 	if (r < 0 || !kinds_find(&s->kinds, w->group, w->resource))
 		return r;
 	VAL_EACH(c, val_get(live, status, conditions))
@@ -159,7 +161,8 @@ int service_make_kubernetes(struct apiserver *s, size_t i, struct err *err)
 	struct val labels = val_put(&a, VAL_EMPTY, atom_make(&a, STR("component")), VAL_LIT("apiserver"));
 	labels = val_put(&a, labels, atom_make(&a, STR("provider")), VAL_LIT("kubernetes"));
 	struct val spec = OBJECT(&a, F(ports, LIST(&a, port)), F(clusterIP, val_of_str(ip_format(&first, text))),
-				 F(type, VAL_LIT("ClusterIP")), F(sessionAffinity, VAL_LIT("None")), F(ipFamilyPolicy, VAL_LIT("SingleStack")));
+				 F(type, VAL_LIT("ClusterIP")), F(sessionAffinity, VAL_LIT("None")),
+				 F(ipFamilyPolicy, VAL_LIT("SingleStack")));
 	struct val meta = OBJECT(&a, F(name, VAL_LIT("kubernetes")), F(namespace, VAL_LIT("default")), F(labels, labels));
 	return bootstrap_ensure(INPROCESS(s, "", "services"), OBJECT(&a, F(metadata, meta), F(spec, spec)), err);
 }
@@ -266,7 +269,8 @@ static struct val slice_of(struct arena *a, struct val endpoints)
 		v6 &= ip_parse(val_str(*x, ip), &ip, NULL) && !ip_is_v4(&ip);
 	VAL_EACH(x, addresses)
 		if (ip_parse(val_str(*x, ip), &ip, NULL) && ip_is_v4(&ip) != v6)
-			val_add_item(&b, OBJECT(a, F(addresses, LIST(a, val_get(*x, ip))), F(conditions, OBJECT(a, F(ready, val_of_bool(true))))));
+			val_add_item(&b, OBJECT(a, F(addresses, LIST(a, val_get(*x, ip))),
+						F(conditions, OBJECT(a, F(ready, val_of_bool(true))))));
 	struct val labels = val_put(a, VAL_EMPTY, atom_make(a, STR("kubernetes.io/service-name")), VAL_LIT("kubernetes"));
 	return OBJECT(a, F(metadata, OBJECT(a, F(name, VAL_LIT("kubernetes")), F(namespace, VAL_LIT("default")), F(labels, labels))),
 		      F(addressType, v6 ? VAL_LIT("IPv6") : VAL_LIT("IPv4")), F(endpoints, val_end_list(&b)),

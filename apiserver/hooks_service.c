@@ -21,7 +21,8 @@ bool service_is(struct val service, str type) { return str_eq(val_str(service, s
 
 static bool has_addresses(struct val service)
 {
-	return !service_is(service, STR("ExternalName")) && !str_eq(val_as_str(val_at(val_get(service, spec, clusterIPs), 0)), STR("None"));
+	str first = val_as_str(val_at(val_get(service, spec, clusterIPs), 0));
+	return !service_is(service, STR("ExternalName")) && !str_eq(first, STR("None"));
 }
 
 static int invalid(struct allocation *al, const struct field_errors *e)
@@ -46,7 +47,8 @@ static int take_address(struct allocation *al, size_t i)
 	if (!text.n) {
 		r = service_ip_take_any(&owner, family, &ip, &err);
 		if (r == 1)
-			return fail_internal(q, "failed to allocate a serviceIP for Service \"" STR_FMT "\": range is full", STR_ARG(name));
+			return fail_internal(q, "failed to allocate a serviceIP for Service \"" STR_FMT "\": range is full",
+					     STR_ARG(name));
 	} else if (!ip_parse(text, &ip, NULL)) {
 		return fail_internal(q, "failed to parse service IP \"" STR_FMT "\"", STR_ARG(text));
 	} else {
@@ -148,7 +150,8 @@ static void release_all(struct request *q, struct val service)
 	/* a new Service of that name must not begin with the old one's endpoints */
 	int r = inprocess_delete(INPROCESS(q->server, "", "endpoints"), namespace, name, &err);
 	if (r < 0 && r != -ERR_NOT_FOUND)
-		log_warn("the endpoints of a Service could not be removed", KV("namespace", namespace), KV("service", name), KV("error", &err));
+		log_warn("the endpoints of a Service could not be removed", KV("namespace", namespace), KV("service", name),
+			 KV("error", &err));
 	give_back(q, al.left_ips, al.n_left_ips, al.left_ports, al.n_left_ports);
 }
 

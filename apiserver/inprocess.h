@@ -17,9 +17,10 @@ struct inprocess {
 	str manager;
 };
 
-/* Objects of core kinds that only the manager distinguishes: INPROCESS(s, "", "namespaces") */
-#define INPROCESS(s, group_, resource_) \
-	(&(const struct inprocess){ .server = (s), .group = STR(group_), .resource = STR(resource_), .manager = STR("kube-apiserver") })
+/* What most writes are: INPROCESS(s, "", "namespaces") */
+#define INPROCESS(s, group_, resource_)                                                                  \
+	(&(const struct inprocess){ .server = (s), .group = STR(group_), .resource = STR(resource_), \
+				    .manager = STR("kube-apiserver") })
 
 /* (suspends) A new object; apiVersion and kind need not be there. -ERR_ALREADY_EXISTS, -ERR_INVALID, or the store's errors. */
 int inprocess_create(const struct inprocess *w, struct val object, struct err *err);

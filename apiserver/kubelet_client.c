@@ -72,6 +72,17 @@ static str preferred_address(struct val addresses, str types)
 	return STR_NONE;
 }
 
+/* Nodes write their own addresses: nothing in one may change the meaning of a URL that it is put into. */
+static bool is_host(str host)
+{
+	for (size_t i = 0; i < host.n; i++) {
+		char c = host.p[i], lower = (char)(c | 0x20);
+		if (!(lower >= 'a' && lower <= 'z') && !(c >= '0' && c <= '9') && c != '.' && c != '-' && c != '_' && c != ':')
+			return false;
+	}
+	return true;
+}
+
 static int no_address(struct request *q, struct val addresses)
 {
 	CLEANUP(buf_done) struct buf known = BUF_INIT(1 << 16);
@@ -93,6 +104,8 @@ int kubelet_find(struct request *q, str node, struct kubelet_place *ret)
 	str host = preferred_address(addresses, types && *types ? str_of(types) : usual);
 	if (!host.n)
 		return no_address(q, addresses);
+	if (!is_host(host))
+		return fail_plain(q, "the address of node \"" STR_FMT "\" is not one", STR_ARG(node));
 	int64_t port = val_int(o->val, status, daemonEndpoints, kubeletEndpoint, Port);
 	*ret = (struct kubelet_place){ .host = arena_str(q->arena, host), .port = port > 0 && port < 65536 ? (uint16_t)port : DEFAULT_PORT };
 	ret->authority = kubelet_authority(q->arena, ret->host, arena_printf(q->arena, "%u", ret->port));

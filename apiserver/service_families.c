@@ -6,7 +6,11 @@
 
 static struct val ips_of(struct val service) { return val_get(service, spec, clusterIPs); }
 static struct val families_of(struct val service) { return val_get(service, spec, ipFamilies); }
-static bool policy_is(struct val service, const char *policy) { return str_eq(val_str(service, spec, ipFamilyPolicy), str_of(policy)); }
+
+static bool policy_is(struct val service, const char *policy)
+{
+	return str_eq(val_str(service, spec, ipFamilyPolicy), str_of(policy));
+}
 
 static bool same_list(struct val a, struct val b)
 {
@@ -90,8 +94,8 @@ static void infer(struct allocation *al, struct field_errors *e)
 		if (service_ip_has_family(al->q->server->allocators, family))
 			add_family(al, family);
 		else
-			field_invalid(e, FIELD_INDEX(FIELD(FIELD(NULL, "spec"), "clusterIPs"), i), ips, STR_FMT " is not configured on this cluster",
-				      STR_ARG(family));
+			field_invalid(e, FIELD_INDEX(FIELD(FIELD(NULL, "spec"), "clusterIPs"), i), ips,
+				      STR_FMT " is not configured on this cluster", STR_ARG(family));
 	}
 }
 

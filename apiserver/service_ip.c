@@ -24,7 +24,7 @@ int service_ip_new(const char *ranges, int first_port, int last_port, struct ip_
 		if (!cidr_parse(str_trim(text[i]), c, NULL))
 			return err_set(err, ERR_INVALID, "service range \"" STR_FMT "\" is no CIDR", STR_ARG(text[i]));
 		if (c->ip.family == 6 && c->bits < V6_BITS_MIN)
-			return err_set(err, ERR_INVALID, "service range \"" STR_FMT "\": an IPv6 range has a prefix of at least 64 bits",
+			return err_set(err, ERR_INVALID, "service range \"" STR_FMT "\": IPv6 needs a prefix of at least 64 bits",
 				       STR_ARG(text[i]));
 	}
 	if (!al.n_ranges)
@@ -176,9 +176,11 @@ static int make_address(const struct ip_owner *o, const struct ip *ip, struct er
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	char text[IP_TEXT_MAX];
-	struct val labels = val_put(&a, VAL_EMPTY, atom_make(&a, STR("ipaddress.kubernetes.io/ip-family")), val_of_str(ip_family_of(ip)));
+	struct val family = val_of_str(ip_family_of(ip));
+	struct val labels = val_put(&a, VAL_EMPTY, atom_make(&a, STR("ipaddress.kubernetes.io/ip-family")), family);
 	labels = val_put(&a, labels, atom_make(&a, STR("ipaddress.kubernetes.io/managed-by")), VAL_LIT("ipallocator.k8s.io"));
-	struct val parent = OBJECT(&a, F(resource, VAL_LIT("services")), F(namespace, val_of_str(o->namespace)), F(name, val_of_str(o->name)));
+	struct val parent = OBJECT(&a, F(resource, VAL_LIT("services")), F(namespace, val_of_str(o->namespace)),
+				   F(name, val_of_str(o->name)));
 	struct val object = OBJECT(&a, F(metadata, OBJECT(&a, F(name, val_of_str(ip_format(ip, text))), F(labels, labels))),
 				   F(spec, OBJECT(&a, F(parentRef, parent))));
 	int r = inprocess_create(INPROCESS(o->server, "networking.k8s.io", "ipaddresses"), object, err);
@@ -198,8 +200,8 @@ static int try_take(const struct ip_owner *o, const struct ip *ip, struct err *e
 			return o->dry_run ? 0 : make_address(o, ip, err);
 		if (o->dry_run) { /* a dry run looks at one range only, and names it */
 			char text[IP_TEXT_MAX], range[CIDR_TEXT_MAX];
-			return err_set(err, ERR_INVALID, "the provided IP (" STR_FMT ") is not in the valid range. The range of valid IPs is "
-				       STR_FMT, STR_ARG(ip_format(ip, text)), STR_ARG(cidr_format(&c, range)));
+			return err_set(err, ERR_INVALID,
+				       "the provided IP (" STR_FMT ") is not in the valid range. The range of valid IPs is " STR_FMT, STR_ARG(ip_format(ip, text)), STR_ARG(cidr_format(&c, range)));
 		}
 	}
 	if (o->dry_run && !any)

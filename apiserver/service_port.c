@@ -73,7 +73,8 @@ static void from_services(struct apiserver *s, struct port_map *m)
 }
 
 /* What is stored, and the object that it is in; a range that is not there, or another one, begins with what Services have. */
-static int load(struct apiserver *s, struct arena *a, struct port_map *m, struct val *ret_object, int64_t *ret_revision, struct err *err)
+static int load(struct apiserver *s, struct arena *a, struct port_map *m, struct val *ret_object, int64_t *ret_revision,
+		struct err *err)
 {
 	struct store_kv kv;
 	memset(m->taken, 0, map_bytes(m));

@@ -15,7 +15,10 @@ struct plan {
 	struct val before;            /* the Service as it came */
 };
 
-static bool has_node_ports(struct val service) { return service_is(service, STR("NodePort")) || service_is(service, STR("LoadBalancer")); }
+static bool has_node_ports(struct val service)
+{
+	return service_is(service, STR("NodePort")) || service_is(service, STR("LoadBalancer"));
+}
 
 static bool has_health_check(struct val service)
 {
@@ -25,7 +28,8 @@ static bool has_health_check(struct val service)
 static bool wants_ports(struct val service)
 {
 	struct val said = val_get(service, spec, allocateLoadBalancerNodePorts);
-	return service_is(service, STR("NodePort")) || (service_is(service, STR("LoadBalancer")) && (!val_exists(said) || val_as_bool(said)));
+	return service_is(service, STR("NodePort")) ||
+	       (service_is(service, STR("LoadBalancer")) && (!val_exists(said) || val_as_bool(said)));
 }
 
 static bool contains(const int *ports, size_t n, int64_t port)
@@ -92,7 +96,8 @@ static int refused(struct plan *p, size_t i, int64_t port, str why)
 	struct request *q = p->al->q;
 	struct field_errors e;
 	field_errors_init(&e, q->arena);
-	field_invalid(&e, FIELD(FIELD_INDEX(FIELD(FIELD(NULL, "spec"), "ports"), i), "nodePort"), val_of_int(port), STR_FMT, STR_ARG(why));
+	field_invalid(&e, FIELD(FIELD_INDEX(FIELD(FIELD(NULL, "spec"), "ports"), i), "nodePort"), val_of_int(port), STR_FMT,
+		      STR_ARG(why));
 	return fail_invalid(q, STR_NONE, STR("Service"), val_str(p->al->service, metadata, name), &e);
 }
 
@@ -196,7 +201,8 @@ static int take_health_check(struct plan *p)
 	int64_t port = val_int(al->service, spec, healthCheckNodePort);
 	str why;
 	if (port && !take(p, port, &why))
-		return fail_internal(al->q, "failed to allocate requested HealthCheck NodePort %" PRId64 ": " STR_FMT, port, STR_ARG(why));
+		return fail_internal(al->q, "failed to allocate requested HealthCheck NodePort %" PRId64 ": " STR_FMT, port,
+				     STR_ARG(why));
 	if (!port && !(port = take_any(p)))
 		return fail_internal(al->q, "failed to allocate a HealthCheck NodePort 0: range is full");
 	al->service = val_with(al->q->arena, al->service, val_of_int(port), spec, healthCheckNodePort);

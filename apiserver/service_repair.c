@@ -36,8 +36,8 @@ static struct val parent_of(const struct kind *services, struct arena *a, struct
 }
 
 /* Makes the address of a Service its own. */
-static int claim(struct apiserver *s, const struct kind *services, const struct kind *addresses, struct val service, const struct ip *ip,
-		 struct err *err)
+static int claim(struct apiserver *s, const struct kind *services, const struct kind *addresses, struct val service,
+		 const struct ip *ip, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct ip_owner owner = { s, val_str(service, metadata, namespace), val_str(service, metadata, name), false };
@@ -48,11 +48,12 @@ static int claim(struct apiserver *s, const struct kind *services, const struct 
 	    str_eq(val_str(ref, resource), STR("services")))
 		return 0;
 	if (o && holds(parent_of(services, &a, o->val), str_of(text))) {
-		log_warn("two Services have the same address; recreate one of them", KV("address", str_of(text)), KV("namespace", owner.namespace),
-			 KV("service", owner.name));
+		log_warn("two Services have the same address; recreate one of them", KV("address", str_of(text)),
+			 KV("namespace", owner.namespace), KV("service", owner.name));
 		return 0;
 	}
-	const struct object *now = cache_get(services, arena_printf(&a, STR_FMT "/" STR_FMT, STR_ARG(owner.namespace), STR_ARG(owner.name)));
+	str key = arena_printf(&a, STR_FMT "/" STR_FMT, STR_ARG(owner.namespace), STR_ARG(owner.name));
+	const struct object *now = cache_get(services, key);
 	if (!now || !holds(now->val, str_of(text)))
 		return 0; /* it went while others were looked at */
 	int r = o ? service_ip_give_back(s, ip, err) : 0;

@@ -58,9 +58,10 @@ static str qualified(struct request *q, str group, str resource)
 	return group.n ? arena_printf(q->arena, STR_FMT "." STR_FMT, STR_ARG(resource), STR_ARG(group)) : resource;
 }
 
+/* The name may be an object's that does not live as long as the failure: it is copied. */
 static struct val details_of(struct request *q, str group, str kind, str name)
 {
-	return OBJECT(q->arena, F(name, name.n ? val_of_str(name) : VAL_EMPTY),
+	return OBJECT(q->arena, F(name, name.n ? val_of_str(arena_str(q->arena, name)) : VAL_EMPTY),
 		      F(group, group.n ? val_of_str(group) : VAL_EMPTY), F(kind, kind.n ? val_of_str(kind) : VAL_EMPTY));
 }
 

@@ -39,7 +39,7 @@ int stage_store(struct request *q, struct err *err)
 	}
 	const struct subresource *own = subresource_find(q);
 	if (own)
-		return answered(own->handle(q, err));
+		return answered(subresource_run(own, q, err));
 	if (!q->endpoint->kind)
 		return fail_no_such_resource(q);
 	int r = read_or_write(q, err);

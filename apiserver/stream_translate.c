@@ -27,7 +27,7 @@ struct translation {
 	bool old;                     /* the error stream carries plain text, as before v4 */
 	struct spdy_stream *in, *out, *err, *error, *resize; /* NULL: not wanted */
 	unsigned open;                /* of out, err and error: those that have not ended */
-	bool client_gone;
+	bool client_gone, broken;     /* broken: the kubelet's connection, before it said how it went */
 	struct fiber_cond changed;
 	struct buf status;            /* what the error stream said */
 };
@@ -74,9 +74,10 @@ static int read_status(void *arg)
 {
 	struct translation *t = arg;
 	char *room;
-	ssize_t n;
+	ssize_t n = 0;
 	while ((room = buf_reserve(&t->status, 4096)) && (n = spdy_stream_read(t->error, room, 4096, NULL)) > 0)
 		buf_commit(&t->status, (size_t)n);
+	t->broken = n < 0;
 	return finished(t);
 }
 
@@ -155,6 +156,8 @@ static struct val outcome(struct translation *t)
 	str said = arena_str(a, buf_str(&t->status));
 	struct err err = ERR_INIT;
 	struct val status;
+	if (t->broken)
+		return internal_error(a, STR("error reading from error stream: unexpected EOF"));
 	if (!said.n)
 		return success(a);
 	if (t->old)

@@ -1,5 +1,6 @@
 #include "apiserver/subresource.h"
 
+#include "apiserver/metrics.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
 #include "machinery/convert.h"
@@ -40,6 +41,15 @@ const struct subresource *subresource_find(const struct request *q)
 		if (str_eq(s->resource, q->resource) && str_eq(s->name, q->subresource) && str_eq(s->group, q->group))
 			return s;
 	return NULL;
+}
+
+int subresource_run(const struct subresource *s, struct request *q, struct err *err)
+{
+	struct metrics_series *series = q->timeout_ms ? NULL : metrics_series(q);
+	metrics_longrunning(series, 1);
+	int r = s->handle(q, err);
+	metrics_longrunning(series, -1);
+	return r;
 }
 
 const struct subresource_view *subresource_view(const struct request *q)

@@ -17,6 +17,9 @@ struct subresource {
 /* NULL when the request is an ordinary one. */
 const struct subresource *subresource_find(const struct request *q);
 
+/* (suspends) Does what the row says, and counts it while it is at work when it may take as long as it likes. */
+int subresource_run(const struct subresource *s, struct request *q, struct err *err);
+
 /*
  * A subresource that shows another object than the one that is stored (the Scale of a Deployment). It goes the way of all
  * reads and writes, but clients read, send and patch that other object.

@@ -60,6 +60,23 @@ static bool is_allowed(str address)
 	return true;
 }
 
+/* Names of ports are not looked up; and nothing but a number may stand where a URL has its port. */
+static bool is_port(str port)
+{
+	int64_t n;
+	return str_to_i64(port, &n) && n > 0 && n < 65536;
+}
+
+static int unavailable(struct request *q, str text)
+{
+	return request_fail(q, ERR_UNAVAILABLE, VAL_EMPTY, STR_FMT, STR_ARG(text));
+}
+
+static int unknown_port(struct request *q, str port)
+{
+	return unavailable(q, arena_printf(q->arena, "error trying to reach service: dial tcp: lookup tcp/" STR_FMT ": unknown port", STR_ARG(port)));
+}
+
 static int not_allowed(struct request *q) { return fail_bad_request(q, "address not allowed"); }
 
 static str base_url(struct request *q, str scheme, str host, str port)
@@ -89,14 +106,11 @@ static int locate_pod(struct request *q, str *ret_base, enum kubelet_trust *ret_
 	}
 	if (!is_allowed(address))
 		return not_allowed(q);
+	if (id.port.n && !is_port(id.port))
+		return unknown_port(q, id.port);
 	*ret_base = base_url(q, id.scheme, address, id.port);
 	*ret_trust = KUBELET_OTHERS;
 	return 0;
-}
-
-static int unavailable(struct request *q, str text)
-{
-	return request_fail(q, ERR_UNAVAILABLE, VAL_EMPTY, STR_FMT, STR_ARG(text));
 }
 
 /* An endpoint is only asked when it is a pod of this namespace. */
@@ -209,6 +223,8 @@ static int locate_node(struct request *q, str *ret_base, enum kubelet_trust *ret
 		return r;
 	str port = arena_printf(q->arena, "%u", place.port);
 	bool kubelet = !id.port.n || str_eq(id.port, port);
+	if (!kubelet && !is_port(id.port))
+		return unknown_port(q, id.port);
 	*ret_base = kubelet ? base_url(q, STR("https"), place.host, port) : base_url(q, id.scheme, place.host, id.port);
 	*ret_trust = kubelet ? KUBELET_VERIFIED : KUBELET_OTHERS;
 	return 0;
@@ -287,8 +303,7 @@ static int upload(void *arg)
 
 static int unreachable(struct request *q, const struct err *why)
 {
-	str text = proxy_reason(why);
-	return request_fail(q, ERR_UNAVAILABLE, VAL_EMPTY, "error trying to reach service: " STR_FMT, STR_ARG(text));
+	return unavailable(q, arena_join(q->arena, STR("error trying to reach service: "), proxy_reason(why)));
 }
 
 static int pass_on(struct request *q, const struct proxy_target *target, str base)

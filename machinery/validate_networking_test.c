@@ -30,7 +30,7 @@ TEST(validate_service)
 {
 	static const struct create_row t[] = {
 		{ SERVICE(PORT), "" },
-		{ SERVICE("'clusterIP':'None'"), "" },
+		{ SERVICE("'clusterIP':'None','clusterIPs':['None']"), "" },
 		{ SERVICE("'type':'ExternalName','externalName':'a.b.'"), "" },
 		{ SERVICE(""), "spec.ports: Required value" },
 		{ "{'apiVersion':'v1','kind':'Service','metadata':{'name':'1.x','namespace':'n'},'spec':{'type':'Foo'," PORT "}}",
@@ -89,7 +89,7 @@ TEST(validate_service)
 		  " 2001:db8::ffff)\n"
 		  "spec.externalIPs[1]: Invalid value: '127.0.0.1': may not be in the loopback range (127.0.0.0/8,"
 		  " ::1/128)" },
-		{ SERVICE(PORT ",'type':'NodePort','clusterIP':'None'"),
+		{ SERVICE(PORT ",'type':'NodePort','clusterIP':'None','clusterIPs':['None']"),
 		  "spec.clusterIPs[0]: Invalid value: 'None': may not be set to 'None' for NodePort services" },
 		{ SERVICE("'type':'ExternalName','externalName':'A_','clusterIPs':['10.0.0.1'],'ipFamilies':['IPv4'],'ipFamilyPolicy':'SingleStack'"),
 		  "spec.clusterIPs: Forbidden: may not be set for ExternalName services\n"
@@ -149,7 +149,7 @@ TEST(validate_service_update)
 		  "spec.ipFamilies[0]: Invalid value: ['IPv6']: may not change once set\n"
 		  "spec.clusterIPs[0]: Invalid value: '10.0.0.2': expected an IPv6 value as indicated by"
 		  " `ipFamilies[0]`" },
-		{ SERVICE(PORT ",'clusterIP':'None'"), SERVICE(ALLOCATED), "",
+		{ SERVICE(PORT ",'clusterIP':'None','clusterIPs':['None']"), SERVICE(ALLOCATED), "",
 		  "spec.clusterIPs[0]: Invalid value: ['None']: may not change once set" },
 		{ SERVICE(ALLOCATED), SERVICE(DUAL), "", "" },
 		{ SERVICE(PORT ",'clusterIP':'10.0.0.1','clusterIPs':['10.0.0.1'],'ipFamilies':['IPv4'],'ipFamilyPolicy':'RequireDualStack'"), SERVICE(DUAL), "",

@@ -119,7 +119,7 @@ class Kubelet:
         self.context.load_verify_locations(os.path.join(os.path.dirname(cert), "ca.crt"))
         self.listener = socket.create_server((address, 0))
         self.port = self.listener.getsockname()[1]
-        self.requests, self.sizes, self.open = [], [], 0
+        self.requests, self.sizes, self.open, self.connections = [], [], 0, set()
         self.log, self.more = [b"one\n", b"two\n", b"three\n"], threading.Event()
 
     def __enter__(self):
@@ -128,6 +128,12 @@ class Kubelet:
 
     def __exit__(self, *_):
         self.listener.close()
+
+    def drop_all(self):
+        """As if the machine had lost its power: connections just break."""
+        for sock in list(self.connections):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            socket.close(sock.detach())
 
     def accept(self):
         while True:
@@ -141,8 +147,12 @@ class Kubelet:
         self.open += 1
         try:
             with self.context.wrap_socket(plain, server_side=True) as sock, sock.makefile("rb") as f:
-                while self.request(sock, f):
-                    pass
+                self.connections.add(sock)
+                try:
+                    while self.request(sock, f):
+                        pass
+                finally:
+                    self.connections.discard(sock)
         except (OSError, EOFError, ValueError):
             pass
         finally:

@@ -361,6 +361,33 @@ class Echo:
                 c.sendall(data)
 
 
+def test_kubelet_gone(w, t):
+    """A connection that breaks is not a command that went well."""
+    kubectl_env(KUBECTL_REMOTE_COMMAND_WEBSOCKETS="true")
+    p = subprocess.Popen([peers.find("kubectl", "kubernetes-client"), "--kubeconfig", w.server.kubeconfig, "-n", "t", "exec", "-i", "p",
+                          "--", "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdin.write(b"x\n")
+    p.stdin.flush()
+    p.stdout.readline()
+    w.kubelet.drop_all()
+    _, errors = p.communicate(timeout=20)
+    t.check("a kubelet that goes away", p.returncode == 1 and b"unexpected EOF" in errors, (p.returncode, errors))
+
+
+def test_stop(w, t):
+    """The server does not wait for ever for those who stay."""
+    c = w.server.connect()
+    c.request("GET", NS + "/pods/p/log?follow=true", headers={"Authorization": "Bearer admin-token"})
+    c.getresponse().read(5)
+    socks = [websocket(w, f"{NS}/pods/p/exec?command=cat&stdin=true&stdout=true&container=c", "v5.channel.k8s.io")[0],
+             websocket(w, f"{NS}/pods/p/exec?command=cat&stdin=true&stdout=true&container=c", "v4.channel.k8s.io")[0]]
+    begun = time.monotonic()
+    code = w.server.stop()
+    t.check("the server stops in good order", code == 0 and time.monotonic() - begun < 30, (code, w.server.said()[-3000:]))
+    for s in [c, *socks]:
+        s.close()
+
+
 def test_port_forward(w, t):
     echo = Echo()
     big = os.urandom(1 << 20)
@@ -433,6 +460,10 @@ def test_proxy(w, t, address):
     t.check("no path is the path /", r.status == 301 and r.headers["Location"] == base + "/?q=1", dict(r.headers))
     r = w.server.request("GET", f"{NS}/pods/http:p:{cluster.free_port()}/proxy/")
     t.check("nobody there", r.status == 503 and r.json["message"].startswith("error trying to reach service: dial tcp "), r)
+    r = w.server.request("GET", f"{NS}/pods/http:p:80%40{address}:{port}/proxy/")
+    t.check("no other host by way of the port", r.status == 400, r)
+    r = w.server.request("GET", f"{NS}/pods/http:p:{port}%40{address}/proxy/")
+    t.check("nothing but a number is a port", r.status == 503 and "unknown port" in r.json["message"], r)
     r = w.server.request("GET", f"{NS}/pods/ftp:p:1/proxy/")
     t.check("a scheme that is none", r.json["message"] == 'invalid pod request "ftp:p:1"', r)
     w.make(NS + "/services", "Service", "s", spec={"ports": [{"name": "web", "port": 80}]})
@@ -524,17 +555,17 @@ def main():
             run.__name__ = f.__name__
             return run
         tests = [test_scale, test_binding, test_eviction, test_evictions_at_once, test_log, test_log_follow, test_channels, test_exec, test_exec_gone,
-                 test_unreachable, test_port_forward, test_token, test_reviews]
+                 test_kubelet_gone, test_unreachable, test_port_forward, test_token, test_reviews]
         all_tests = [with_world(f) for f in tests]
         if address:
             all_tests.append(with_world(lambda w, t: test_proxy(w, t, address)))
         else:
             all_tests.append(lambda t: t.skip("proxies", "this machine has no address but loopback"))
 
-        def stop(t):
+        try:
+            tap.run([*all_tests, with_world(test_stop)])
+        finally:
             w.stop()
-            t.check("the server stops in good order", True)
-        tap.run([*all_tests, stop])
 
 
 if __name__ == "__main__":
