@@ -55,8 +55,9 @@ static void check_key(EVP_PKEY *key, const EVP_MD *digest, str algorithm)
 	struct arena a = ARENA_INIT;
 	struct jwt_signer *signer = NULL;
 	char *path = key_file(key);
-	str token, claims = STR("{\"sub\":\"me\"}");
-	CHECK(jwt_signer_open(path, &signer, NULL) == 0 && jwt_sign(signer, &a, claims, &token, NULL) == 0);
+	str token = STR_NONE, claims = STR("{\"sub\":\"me\"}");
+	CHECK(jwt_signer_open(path, &signer, NULL) == 0);
+	CHECK(jwt_sign(signer, &a, claims, &token, NULL) == 0);
 	CHECK(jwt_key_id(signer).n == 43);
 	ptrdiff_t dot = str_rchr(token, '.');
 	str signed_part = str_head(token, (size_t)dot), head, body;

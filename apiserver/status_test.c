@@ -44,7 +44,7 @@ static int system_error(struct request *q)
 TEST(failures_are_told_as_kubernetes_does)
 {
 	static const struct {
-		int (*fail)(struct request *q);
+		int (*call)(struct request *q);
 		enum err_code code;
 		const char *json;
 	} t[] = {
@@ -78,7 +78,7 @@ TEST(failures_are_told_as_kubernetes_does)
 	call_init(&c);
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		call_new(&c, STR("GET"), STR("/"));
-		CHECK_ROW(i, t[i].fail(&c.q) == -(int)t[i].code);
+		CHECK_ROW(i, t[i].call(&c.q) == -(int)t[i].code);
 		CHECK_STR_ROW(i, failure(&c), t[i].json);
 	}
 	CHECK_INT(too_many(&c.q), -ERR_TOO_MANY_REQUESTS);
@@ -94,14 +94,14 @@ TEST(invalid_objects_have_causes)
 	call_init(&c);
 	call_new(&c, STR("POST"), STR("/"));
 	field_errors_init(&e, &c.arena);
-	field_required(&e, FIELD(NULL, "spec"), "");
+	field_required(&e, FIELD(NULL, "spec"), "say it");
 	CHECK_INT(fail_invalid(&c.q, STR("apps"), STR("Deployment"), STR("d"), &e), -ERR_INVALID);
-	CHECK_STR(val_str(c.q.failure, message), "Deployment.apps \"d\" is invalid: spec: Required value");
+	CHECK_STR(val_str(c.q.failure, message), "Deployment.apps \"d\" is invalid: spec: Required value: say it");
 	field_invalid(&e, FIELD(NULL, "kind"), val_of_str(STR("x")), "must be y");
 	CHECK_INT(fail_invalid(&c.q, STR(""), STR("Pod"), STR("p"), &e), -ERR_INVALID);
-	CHECK_STR(failure(&c), STATUS("\"message\":\"Pod \\\"p\\\" is invalid: [spec: Required value, kind: Invalid value: \\\"x\\\": must be y]\","
+	CHECK_STR(failure(&c), STATUS("\"message\":\"Pod \\\"p\\\" is invalid: [spec: Required value: say it, kind: Invalid value: \\\"x\\\": must be y]\","
 		"\"reason\":\"Invalid\",\"details\":{\"name\":\"p\",\"kind\":\"Pod\",\"causes\":["
-		"{\"reason\":\"FieldValueRequired\",\"message\":\"Required value\",\"field\":\"spec\"},"
+		"{\"reason\":\"FieldValueRequired\",\"message\":\"Required value: say it\",\"field\":\"spec\"},"
 		"{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value: \\\"x\\\": must be y\",\"field\":\"kind\"}]},\"code\":422"));
 	call_done(&c);
 }

@@ -55,13 +55,14 @@ static const struct component {
 	{ STR_INIT("scheduler"), "https://127.0.0.1:10259/healthz" },
 };
 
-static struct val status_val(struct request *q, const struct component *c)
+/* item: of a list, which says itself what its items are. */
+static struct val status_val(struct request *q, const struct component *c, bool item)
 {
 	struct health h = c->url ? probe_url(q, c->url) : probe_store(q);
 	struct val condition = OBJECT(q->arena, F(type, VAL_LIT("Healthy")), F(status, h.good ? VAL_LIT("True") : VAL_LIT("False")),
 				      F(message, h.message.n ? val_of_str(h.message) : VAL_EMPTY),
 				      F(error, h.error.n ? val_of_str(h.error) : VAL_EMPTY));
-	return OBJECT(q->arena, F(kind, VAL_LIT("ComponentStatus")), F(apiVersion, VAL_LIT("v1")),
+	return OBJECT(q->arena, F(kind, item ? VAL_EMPTY : VAL_LIT("ComponentStatus")), F(apiVersion, item ? VAL_EMPTY : VAL_LIT("v1")),
 		      F(metadata, OBJECT(q->arena, F(name, val_of_str(c->name)))), F(conditions, LIST(q->arena, condition)));
 }
 
@@ -75,7 +76,7 @@ static int list(struct request *q, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(components); i++) {
 		bool named = !o.name.n || str_eq(o.name, components[i].name);
 		if (named && selector_matches(&o.labels, VAL_EMPTY))
-			val_add_item(&items, status_val(q, &components[i]));
+			val_add_item(&items, status_val(q, &components[i], true));
 	}
 	struct val v = OBJECT(q->arena, F(kind, VAL_LIT("ComponentStatusList")), F(apiVersion, VAL_LIT("v1")),
 			      F(metadata, VAL_EMPTY_OBJECT), F(items, val_end_list(&items)));
@@ -90,7 +91,7 @@ int component_handle(struct request *q, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(components); i++) {
 		if (!str_eq(components[i].name, q->name))
 			continue;
-		answer_val(q, 200, status_val(q, &components[i]), TYPE(core_v1, ComponentStatus));
+		answer_val(q, 200, status_val(q, &components[i], false), TYPE(core_v1, ComponentStatus));
 		return 0;
 	}
 	return fail_not_found(q, STR_NONE, STR("componentstatus"), q->name);

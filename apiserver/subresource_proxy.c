@@ -74,7 +74,8 @@ static int unavailable(struct request *q, str text)
 
 static int unknown_port(struct request *q, str port)
 {
-	return unavailable(q, arena_printf(q->arena, "error trying to reach service: dial tcp: lookup tcp/" STR_FMT ": unknown port", STR_ARG(port)));
+	return unavailable(q, arena_printf(q->arena, "error trying to reach service: dial tcp: lookup tcp/" STR_FMT ": unknown port",
+					   STR_ARG(port)));
 }
 
 static int not_allowed(struct request *q) { return fail_bad_request(q, "address not allowed"); }
@@ -352,9 +353,8 @@ int proxy_handle(struct request *q, struct err *err)
 		str_eq(q->resource, STR("services")) ? locate_service(q, &base, &trust, err) : locate_node(q, &base, &trust, err);
 	if (r < 0 || (r = kubelet_http(q->server, trust, &target.client, err)) < 0)
 		return r;
-	str query = q->http->query;
-	target.url = arena_printf(q->arena, STR_FMT STR_FMT "%s" STR_FMT, STR_ARG(base), STR_ARG(q->rest.n ? q->rest : STR("/")), query.n ? "?" : "",
-				  STR_ARG(query));
+	str query = q->http->query, path = q->rest.n ? q->rest : STR("/");
+	target.url = arena_printf(q->arena, STR_FMT STR_FMT "%s" STR_FMT, STR_ARG(base), STR_ARG(path), query.n ? "?" : "", STR_ARG(query));
 	if (proxy_is_upgrade(q))
 		return proxy_upgrade(q, &target, err);
 	if (!q->rest.n && (str_eq(q->method, STR("GET")) || str_eq(q->method, STR("HEAD"))))

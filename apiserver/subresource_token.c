@@ -185,7 +185,8 @@ static str claims_of(struct request *q, struct val request, struct val account, 
 	claim(q, &b, STR("jti"), val_of_str(str_span(id, UUID_TEXT)));
 	claim(q, &b, STR("kubernetes.io"), val_end_object(&own));
 	claim(q, &b, STR("nbf"), val_of_int(now));
-	claim(q, &b, STR("sub"), val_of_str(arena_printf(q->arena, "system:serviceaccount:" STR_FMT ":" STR_FMT, STR_ARG(namespace), STR_ARG(name))));
+	claim(q, &b, STR("sub"), val_of_str(arena_printf(q->arena, "system:serviceaccount:" STR_FMT ":" STR_FMT, STR_ARG(namespace),
+							 STR_ARG(name))));
 	CLEANUP(buf_done) struct buf json = BUF_INIT(CLAIMS_MAX);
 	(void)json_encode(&json, val_end_object(&b), &(struct json_encode_options){ 0 }, NULL);
 	return arena_str(q->arena, buf_str(&json));

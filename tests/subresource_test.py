@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Subresources as their users meet them, with a stand-in for the kubelet. Needs C8S, the program to test."""
 import base64
+import functools
 import hashlib
 import json
 import os
@@ -36,7 +37,8 @@ class World:
         self.pod("two", ["a", "b"])
 
     def make(self, path, kind, name, version="v1", **more):
-        r = self.server.request("POST", path, {"apiVersion": version, "kind": kind, "metadata": {"name": name, **more.pop("meta", {})}, **more})
+        meta = {"name": name, **more.pop("meta", {})}
+        r = self.server.request("POST", path, {"apiVersion": version, "kind": kind, "metadata": meta, **more})
         if r.status not in (201, 409):
             raise RuntimeError(r)
         return r.json
@@ -89,7 +91,8 @@ def test_scale(w, t):
     t.check("an update of scale scales and counts a generation", r.status == 200 and r.json["spec"] == {"replicas": 4} and
             d["spec"]["replicas"] == 4 and d["metadata"]["generation"] == 2, r)
     r = w.server.request("PUT", path + "/d/scale", s)
-    t.check("an old version is a conflict", r.status == 409 and "deployments.apps \"d\": the object has been modified" in r.json["message"], r)
+    t.check("an old version is a conflict", r.status == 409 and
+            "deployments.apps \"d\": the object has been modified" in r.json["message"], r)
     r = w.server.request("PATCH", path + "/d/scale?dryRun=All", {"spec": {"replicas": 9}})
     t.check("a dry run shows and changes nothing", r.json["spec"]["replicas"] == 9 and w.get(path + "/d").json["spec"]["replicas"] == 4, r)
     r = w.server.request("PATCH", path + "/d/scale?fieldManager=hpa", json.dumps(
@@ -117,7 +120,8 @@ def test_binding(w, t):
     w.pod("free", ["c"], node=None, phase="Pending")
     uid = w.get(NS + "/pods/free").json["metadata"]["uid"]
     r = bind(w, "free", uid="11111111-1111-1111-1111-111111111111")
-    t.check("a binding for another pod of that name", r.status == 409 and "Precondition failed: UID in precondition" in r.json["message"], r)
+    t.check("a binding for another pod of that name", r.status == 409 and
+            "Precondition failed: UID in precondition" in r.json["message"], r)
     r = bind(w, "free", uid=uid, annotations={"x": "y"})
     pod = w.get(NS + "/pods/free").json
     conditions = [c for c in pod["status"]["conditions"] if c["type"] == "PodScheduled"]
@@ -246,7 +250,8 @@ def test_exec(w, t):
         t.check(f"exec by {protocol}: output and exit code", (r.returncode, r.stdout) == (3, "out\n") and
                 r.stderr == "err\ncommand terminated with exit code 3\n", r)
         r = k("-i", "p", "--", "cat", stdin=big)
-        t.check(f"exec by {protocol}: a megabyte there and back", r.returncode == 0 and r.stdout == big, (r.returncode, len(r.stdout), r.stderr))
+        t.check(f"exec by {protocol}: a megabyte there and back", r.returncode == 0 and r.stdout == big,
+                (r.returncode, len(r.stdout), r.stderr))
         r = k("p", "--", "/no/such/program")
         t.check(f"exec by {protocol}: what cannot run", r.returncode == 1 and "cannot run" in r.stderr, r)
     r = k("p", "-c", "nope", "--", "true")
@@ -455,7 +460,8 @@ def test_proxy(w, t, address):
         t.check(f"{method} with a body", (r.json["method"], r.json["body"]) == (method, 300000), r)
     t.check("HEAD", w.server.request("HEAD", base + "/h").status == 200)
     r = w.server.request("GET", base + "/redirect")
-    t.check("a redirect comes back through the proxy", r.status == 302 and r.headers["Location"] == base + "/elsewhere?x=1", dict(r.headers))
+    t.check("a redirect comes back through the proxy", r.status == 302 and r.headers["Location"] == base + "/elsewhere?x=1",
+            dict(r.headers))
     r = w.server.request("GET", base + "?q=1")
     t.check("no path is the path /", r.status == 301 and r.headers["Location"] == base + "/?q=1", dict(r.headers))
     r = w.server.request("GET", f"{NS}/pods/http:p:{cluster.free_port()}/proxy/")
@@ -479,6 +485,34 @@ def test_proxy(w, t, address):
     r = w.server.request("GET", "/api/v1/nodes/n1/proxy/x")
     t.check("nothing on loopback", (r.status, r.json["message"]) == (400, "address not allowed"), r)
     server.shutdown()
+
+
+def test_proxy_upgrade(w, t, address):
+    """Whatever two ends agree on goes through: here a protocol that says everything twice."""
+    listener = socket.create_server((address, 0))
+
+    def serve():
+        c, _ = listener.accept()
+        with c:
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += c.recv(1)
+            c.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: twice\r\nX-Extra: 1\r\n\r\nhello ")
+            while (data := c.recv(1000)):
+                c.sendall(data * 2)
+    threading.Thread(target=serve, daemon=True).start()
+    w.status("p", podIP=address, podIPs=[{"ip": address}])
+    c = w.server.connect()
+    c.connect()
+    c.sock.sendall((f"GET {NS}/pods/p:{listener.getsockname()[1]}/proxy/x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer admin-token\r\n"
+                    "Connection: Upgrade\r\nUpgrade: twice\r\n\r\n").encode())
+    got = b""
+    while not got.endswith(b"hello "):
+        got += c.sock.recv(1000)
+    t.check("an upgrade through the proxy", b"101 " in got and b"Upgrade: twice" in got and b"X-Extra: 1" in got, got)
+    c.sock.sendall(b"ab")
+    t.check("and its bytes", c.sock.recv(4) == b"abab")
+    c.close()
 
 
 # ---- tokens, reviews ----
@@ -552,13 +586,14 @@ def main():
         def with_world(f):
             def run(t):
                 f(w, t)
-            run.__name__ = f.__name__
+            run.__name__ = getattr(f, "__name__", str(f))
             return run
-        tests = [test_scale, test_binding, test_eviction, test_evictions_at_once, test_log, test_log_follow, test_channels, test_exec, test_exec_gone,
-                 test_kubelet_gone, test_unreachable, test_port_forward, test_token, test_reviews]
+        tests = [test_scale, test_binding, test_eviction, test_evictions_at_once, test_log, test_log_follow, test_channels, test_exec,
+                 test_exec_gone, test_kubelet_gone, test_unreachable, test_port_forward, test_token, test_reviews]
         all_tests = [with_world(f) for f in tests]
         if address:
-            all_tests.append(with_world(lambda w, t: test_proxy(w, t, address)))
+            for f in (test_proxy, test_proxy_upgrade):
+                all_tests.append(with_world(functools.partial(f, address=address)))
         else:
             all_tests.append(lambda t: t.skip("proxies", "this machine has no address but loopback"))
 
