@@ -69,8 +69,6 @@ str discovery_content_type(const struct request *q);
 int openapi_v2_handle(struct request *q, struct err *err);
 /* name: behind "/openapi/v3", "" for the index. */
 int openapi_v3_handle(struct request *q, str name, struct err *err);
-/* The document of version 2 as protobuf: gnostic's openapi.v2.Document. */
-int openapi_proto(struct val doc, struct buf *b, struct err *err);
 
 /* check: behind "/healthz", "/livez" or "/readyz", "" for all checks. */
 int health_handle(struct request *q, str endpoint, str check, struct err *err);

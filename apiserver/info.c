@@ -140,7 +140,8 @@ int stage_info(struct request *q, struct err *err)
 		return fail_bad_request(q, "the path cannot be decoded: " STR_FMT, STR_ARG(err_str(err)));
 	}
 	struct parts parts;
-	if (!split(q->path, &parts))
+	/* no name has a zero byte, and what formats keys and addresses would end there */
+	if (str_chr(q->path, '\0') >= 0 || !split(q->path, &parts))
 		return fail_no_such_resource(q);
 	q->verb_text = q->method;
 	bool core = parts.n >= 3 && str_eq(parts.v[0], STR("api"));

@@ -145,6 +145,9 @@ TEST(info_refuses_what_is_no_path)
 	CHECK_INT(val_int(c.q.failure, code), 400);
 	call_new(&c, STR("GET"), STR("/api/v1/watch"));
 	CHECK_INT(stage_info(&c.q, &c.err), -ERR_BAD_REQUEST);
+	call_new(&c, STR("GET"), STR("/api/v1/namespaces/n/configmaps/a%00b"));
+	CHECK(stage_info(&c.q, &c.err) < 0);
+	CHECK_INT(val_int(c.q.failure, code), 404);
 	for (size_t i = 7; i + 2 < sizeof(deep); i += 2)
 		memcpy(deep + i, "/a", 3);
 	call_new(&c, STR("GET"), str_of(deep));

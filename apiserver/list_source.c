@@ -10,6 +10,7 @@
 #include "apiserver/read.h"
 #include "base/fiber.h"
 #include "base/mem.h"
+#include "machinery/table.h"
 
 enum { LARGE = 128 << 10, GATHERED_MAX = 1 << 30 };
 
@@ -171,9 +172,38 @@ static int begin_proto(struct list_source *s, struct err *err)
 	return view_proto_begin(&s->view, &s->page.head, total, &s->scratch, &s->made, err);
 }
 
+/* An object and its place in a table whose rows have an order of their own. */
+struct ranked {
+	int64_t rank;
+	struct object *object;
+};
+
+static int by_rank(const void *x, const void *y)
+{
+	const struct ranked *a = x, *b = y;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return str_cmp(a->object->key, b->object->key);
+}
+
+static void sort_rows(struct list_source *s)
+{
+	table_rank_fn *rank = s->view.accept.as == AS_TABLE ? table_rank(table_of(s->view.endpoint->type)) : NULL;
+	if (!rank)
+		return;
+	struct ranked *all = ARENA_ARRAY(&s->scratch, struct ranked, s->page.n);
+	for (size_t i = 0; i < s->page.n; i++)
+		all[i] = (struct ranked){ rank(s->page.objects[i]->val), s->page.objects[i] };
+	if (s->page.n)
+		qsort(all, s->page.n, sizeof *all, by_rank);
+	for (size_t i = 0; i < s->page.n; i++)
+		s->page.objects[i] = all[i].object;
+}
+
 static int begin(struct list_source *s, struct err *err)
 {
 	int r;
+	sort_rows(s);
 	if (s->view.accept.media == MEDIA_PROTO)
 		r = begin_proto(s, err);
 	else

@@ -9,6 +9,7 @@
 
 #include "apiserver/documents_priv.h"
 #include "apiserver/negotiate.h"
+#include "apiserver/openapi_proto.h"
 #include "apiserver/version.h"
 #include "base/clock.h"
 #include "base/fiber.h"
@@ -16,7 +17,9 @@
 #include "codec/atoms.h"
 #include "machinery/openapi.h"
 
-#define PROTO_V2 "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+/* The subtypes of protobuf: as answers name it, and an older spelling that clients may ask for. */
+#define PROTO(version) "com.github.proto-openapi.spec." version ".v1.0+protobuf"
+#define PROTO_OLD(version) "com.github.proto-openapi.spec." version "@v1.0+protobuf"
 
 static bool is_served(const struct resource *r, void *arg)
 {
@@ -37,25 +40,6 @@ struct job {
 	struct document made;     /* bytes, n, gzip and etag */
 };
 
-/* A document about one path that is none of resources: name is the path. */
-static struct val plain_document(struct arena *a, str name)
-{
-	struct val json = OBJECT(a, F(schema, OBJECT(a, F(type, VAL_LIT("object")))));
-	struct val content = val_put(a, VAL_EMPTY_OBJECT, atom_make(a, STR("application/json")), json);
-	struct val ok = OBJECT(a, F(description, VAL_LIT("OK")), F(content, content));
-	struct val responses = val_put(a, VAL_EMPTY_OBJECT, atom_make(a, STR("200")), ok);
-	str id = arena_join(a, STR("get_"), name);
-	for (char *p = (char *)id.p; p < id.p + id.n; p++)
-		if (*p == '/' || *p == '.' || *p == '-')
-			*p = '_';
-	if (str_eq(name, STR("api")))
-		id = STR("getCoreAPIVersions");
-	struct val get = OBJECT(a, F(operationId, val_of_str(id)), F(responses, responses));
-	struct val path = val_put(a, VAL_EMPTY_OBJECT, atom_make(a, STR("get")), get);
-	struct val paths = val_put(a, VAL_EMPTY_OBJECT, atom_make(a, arena_printf(a, "/" STR_FMT "/", STR_ARG(name))), path);
-	return OBJECT(a, F(openapi, VAL_LIT("3.0.0")), F(info, OBJECT(a, F(title, VAL_LIT("Kubernetes")))), F(paths, paths));
-}
-
 static struct val job_tree(const struct job *j, struct arena *a)
 {
 	struct val doc;
@@ -64,7 +48,7 @@ static struct val job_tree(const struct job *j, struct arena *a)
 	else if (j->version.n)
 		doc = openapi_v3(a, j->group, j->version, is_served, j->kinds);
 	else
-		doc = plain_document(a, j->name);
+		doc = openapi_v3_root(a, j->name);
 	return val_with(a, doc, val_of_str(str_of(version_info.git_version)), info, version);
 }
 
@@ -79,7 +63,7 @@ static int job_encode(struct job *j, struct err *err)
 	if (r < 0)
 		return r;
 	etag_of(buf_str(&json), j->made.etag);
-	if (j->proto && (r = openapi_proto(doc, &proto, err)) < 0)
+	if (j->proto && (r = (j->v2 ? openapi_proto_v2 : openapi_proto_v3)(doc, &proto, err)) < 0)
 		return r;
 	return document_compress(&j->made, buf_str(j->proto ? &proto : &json), err);
 }
@@ -123,44 +107,45 @@ static int get(struct request *q, struct job *j, str key, struct document **ret,
 	return r;
 }
 
-/* ---- version 2 ---- */
+/* ---- negotiation ---- */
 
-/* The form that the client prefers among those that there are; NULL: none of them. */
-static const char *choose(struct request *q, const char *const *subtypes)
+enum doc_form { DOC_NONE = -1, DOC_JSON, DOC_PROTO, DOC_PROTO_OLD, N_DOC_FORMS };
+
+/* The form that the client prefers among those that there are. */
+static enum doc_form choose(struct request *q, const str subtypes[static N_DOC_FORMS])
 {
 	struct accept_clause *clauses;
 	str header = http_request_header(q->http, STR("accept"));
 	size_t n = accept_parse(q->arena, header.n ? header : STR("*/*"), &clauses);
 
+	answer_header(q, STR("vary"), STR("Accept"));
 	for (size_t i = 0; i < n; i++) {
 		const struct accept_clause *c = &clauses[i];
 		if (!str_eq(c->type, STR("application")) && !str_eq(c->type, STR("*")))
 			continue;
-		for (const char *const *s = subtypes; *s; s++)
-			if (str_eq(c->subtype, str_of(*s)) || str_eq(c->subtype, STR("*")))
-				return *s;
+		for (enum doc_form f = DOC_JSON; f < N_DOC_FORMS; f++)
+			if (str_eq(c->subtype, subtypes[f]) || str_eq(c->subtype, STR("*")))
+				return f;
 	}
-	return NULL;
+	answer_empty(q, 406);
+	return DOC_NONE;
 }
+
+/* ---- version 2 ---- */
 
 int openapi_v2_handle(struct request *q, struct err *err)
 {
-	static const char json[] = "json";
-	static const char *const forms[] = { json, "com.github.proto-openapi.spec.v2@v1.0+protobuf",
-					     "com.github.proto-openapi.spec.v2.v1.0+protobuf", NULL };
+	static const str subtypes[] = { STR_INIT("json"), STR_INIT(PROTO("v2")), STR_INIT(PROTO_OLD("v2")) };
 	struct document *doc;
-	const char *form = choose(q, forms);
+	enum doc_form form = choose(q, subtypes);
 
-	answer_header(q, STR("vary"), STR("Accept"));
-	if (!form) {
-		answer_empty(q, 406);
+	if (form == DOC_NONE)
 		return 0;
-	}
-	struct job j = { .v2 = true, .proto = form != json };
+	struct job j = { .v2 = true, .proto = form != DOC_JSON };
 	int r = get(q, &j, j.proto ? STR("/openapi/v2 protobuf") : STR("/openapi/v2 json"), &doc, err);
 	if (r < 0)
 		return r;
-	return answer_document(q, doc, j.proto ? STR(PROTO_V2) : STR("application/json"), err);
+	return answer_document(q, doc, j.proto ? STR("application/" PROTO("v2")) : STR("application/json"), err);
 }
 
 /* ---- version 3 ---- */
@@ -252,27 +237,27 @@ static void allow_caching(struct request *q)
 
 static int answer_v3(struct request *q, struct job *j, struct err *err)
 {
-	static const char *const forms[] = { "json", NULL };
+	static const str subtypes[] = { STR_INIT("json"), STR_INIT(PROTO("v3")), STR_INIT(PROTO_OLD("v3")) };
 	struct document *doc;
+	enum doc_form form = choose(q, subtypes);
 
-	answer_header(q, STR("vary"), STR("Accept"));
-	if (!choose(q, forms)) {
-		answer_empty(q, 406);
+	if (form == DOC_NONE)
 		return 0;
-	}
-	int r = get(q, j, key_of(q, j->name), &doc, err);
+	j->proto = form != DOC_JSON;
+	str key = key_of(q, j->name), type = j->proto ? STR("application/" PROTO("v3")) : STR("application/json");
+	int r = get(q, j, j->proto ? arena_join(q->arena, key, STR(" protobuf")) : key, &doc, err);
 	if (r < 0)
 		return r;
 	str hash = request_query(q, STR("hash"));
 	if (hash.n && !str_eq(hash, etag_text(doc))) {
 		answer_header(q, STR("etag"), str_of(doc->etag));
 		answer_header(q, STR("location"), url_of(q, j->name, doc));
-		answer_bytes(q, 301, STR("application/json"), STR_NONE);
+		answer_bytes(q, 301, type, STR_NONE);
 		return 0;
 	}
 	if (hash.n)
 		allow_caching(q);
-	return answer_document(q, doc, STR("application/json"), err);
+	return answer_document(q, doc, type, err);
 }
 
 int openapi_v3_handle(struct request *q, str name, struct err *err)

@@ -3,6 +3,7 @@
 
 #include "apiserver/documents_priv.h"
 #include "apiserver/documents_testing.h"
+#include "apiserver/openapi_proto.h"
 #include "base/fiber.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -125,7 +126,7 @@ TEST(openapi_protobuf)
 	struct val doc;
 
 	CHECK_INT(json_decode(&a, str_of(text), &(struct json_decode_options){ 0 }, &doc, NULL), 0);
-	CHECK_INT(openapi_proto(doc, &b, NULL), 0);
+	CHECK_INT(openapi_proto_v2(doc, &b, NULL), 0);
 	str all = buf_str(&b);
 	CHECK_STR(field(all, 1), "2.0");
 	CHECK_STR(field(field(all, 2), 1), "T");

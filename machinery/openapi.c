@@ -354,6 +354,15 @@ static bool add_group_version(struct openapi *o, str group, str version, struct 
 	return any;
 }
 
+static struct val v3_document(struct openapi *o, struct val_builder *paths)
+{
+	struct arena *a = o->arena;
+	struct val all = schemas(o);
+	struct val components = OBJECT(a, F(schemas, all.n ? all : VAL_EMPTY));
+	components = val_put(a, components, atom_make(a, STR("securitySchemes")), bearer_token(a));
+	return OBJECT(a, F(openapi, VAL_LIT("3.0.0")), F(info, info(a)), F(paths, val_end_object(paths)), F(components, components));
+}
+
 struct val openapi_v3(struct arena *a, str group, str version, openapi_served served, void *arg)
 {
 	struct openapi o = open_document(a, true, served, arg);
@@ -361,20 +370,31 @@ struct val openapi_v3(struct arena *a, str group, str version, openapi_served se
 
 	o.group = group;
 	o.version = version;
-	if (!add_group_version(&o, group, version, &paths))
-		return VAL_EMPTY;
-	struct val components = OBJECT(a, F(schemas, schemas(&o)));
-	components = val_put(a, components, atom_make(a, STR("securitySchemes")), bearer_token(a));
-	return OBJECT(a, F(openapi, VAL_LIT("3.0.0")), F(info, info(a)), F(paths, val_end_object(&paths)), F(components, components));
+	return add_group_version(&o, group, version, &paths) ? v3_document(&o, &paths) : VAL_EMPTY;
+}
+
+struct val openapi_v3_root(struct arena *a, str name)
+{
+	struct openapi o = open_document(a, true, NULL, NULL);
+	struct val_builder paths = val_builder(a);
+
+	return openapi_root_path(&o, name, &paths) ? v3_document(&o, &paths) : VAL_EMPTY;
 }
 
 struct val openapi_v2(struct arena *a, openapi_served served, void *arg)
 {
 	struct openapi o = open_document(a, false, served, arg);
 	struct val_builder paths = val_builder(a);
+	str group = STR("");
 
-	for (size_t i = 0; i < schema_n_api_versions; i++)
-		(void)add_group_version(&o, schema_api_versions[i].group, schema_api_versions[i].version, &paths);
+	openapi_root_paths(&o, &paths);
+	for (size_t i = 0; i < schema_n_api_versions; i++) {
+		const struct api_version *v = &schema_api_versions[i];
+		if (!add_group_version(&o, v->group, v->version, &paths) || !v->group.n || str_eq(group, v->group))
+			continue;
+		group = v->group;
+		(void)openapi_root_path(&o, arena_join(a, STR("apis/"), group), &paths);
+	}
 	struct val security = LIST(a, val_object(a, &(struct member){ atom_make(a, STR("BearerToken")), VAL_EMPTY_LIST }, 1));
 	struct val doc = OBJECT(a, F(swagger, VAL_LIT("2.0")), F(info, info(a)), F(paths, val_end_object(&paths)),
 				F(definitions, schemas(&o)), F(securityDefinitions, bearer_token(a)));

@@ -12,6 +12,11 @@ typedef bool (*openapi_served)(const struct resource *r, void *arg);
 
 /* The document of one group version ("", "v1"; "apps", "v1"); VAL_NONE when nothing of it is served. */
 struct val openapi_v3(struct arena *a, str group, str version, openapi_served served, void *arg);
+/*
+ * The document of one path outside of group versions: "api", "apis", "apis/GROUP", "version",
+ * ".well-known/openid-configuration", "openid/v1/jwks"; VAL_NONE for another.
+ */
+struct val openapi_v3_root(struct arena *a, str name);
 struct val openapi_v2(struct arena *a, openapi_served served, void *arg);
 
 /* Name of a type's schema: io.k8s.api.core.v1.Pod. */

@@ -16,6 +16,7 @@ struct operation {
 	str description;
 	const struct type *body;      /* what is sent; NULL: nothing */
 	const struct type *answer;    /* NULL: text */
+	const char *const *media;     /* of the answer, when it has none of the usual ones */
 	unsigned created;             /* also answers 201 (bit 0) and 202 (bit 1) */
 	bool streams, patches, connects;
 	const struct field **query;   /* sorted by name, room for PARAMETERS_MAX */
@@ -168,7 +169,7 @@ static const char *const any_media[] = { "*/*", NULL };
 
 static const char *const *answer_media(const struct operation *op)
 {
-	return op->connects ? any_media : op->streams ? list_media : op->answer ? object_media : log_media;
+	return op->media ? op->media : op->connects ? any_media : op->streams ? list_media : op->answer ? object_media : log_media;
 }
 
 static struct val media_list(struct arena *a, const char *const *media)
@@ -524,15 +525,68 @@ void openapi_paths(struct openapi *o, const struct resource *r, struct val_build
 		add_watches(o, r, base, in, paths);
 }
 
+/* ---- paths that are no resources ---- */
+
+static void add_get(struct openapi *o, str where, str id, str tag, const char *description, const struct operation *op,
+		    struct val_builder *paths)
+{
+	struct arena *a = o->arena;
+	struct val media = o->v3 ? VAL_EMPTY : media_list(a, answer_media(op));
+	struct val get = OBJECT(a, F(description, VAL_STR(str_of(description))), F(operationId, VAL_STR(id)),
+				F(consumes, op->answer ? media : VAL_EMPTY), F(produces, media),
+				F(schemes, o->v3 ? VAL_EMPTY : LIST(a, VAL_LIT("https"))), F(responses, responses(o, op)),
+				F(tags, LIST(a, VAL_STR(tag))));
+	val_add_member(paths, atom_make(a, where), val_object(a, &(struct member){ atom_make(a, STR("get")), get }, 1));
+}
+
 void openapi_discovery_path(struct openapi *o, str group, str version, struct val_builder *paths)
 {
 	struct arena *a = o->arena;
-	struct operation op = { .method = "get", .answer = TYPE(meta_v1, APIResourceList) };
+	struct operation op = { .answer = TYPE(meta_v1, APIResourceList) };
 	str tag = arena_printf(a, STR_FMT "_" STR_FMT, STR_ARG(group_word(a, group, true)), STR_ARG(version));
 	str id = arena_printf(a, "get" STR_FMT STR_FMT "APIResources", STR_ARG(group_word(a, group, false)),
 			      STR_ARG(capitalised(a, version)));
-	struct val get = OBJECT(a, F(description, VAL_LIT("get available resources")), F(operationId, VAL_STR(id)),
-				F(responses, responses(o, &op)), F(tags, LIST(a, VAL_STR(tag))));
-	str where = arena_join(a, base_path(a, group, version), STR("/"));
-	val_add_member(paths, atom_make(a, where), val_object(a, &(struct member){ atom_make(a, STR("get")), get }, 1));
+	add_get(o, arena_join(a, base_path(a, group, version), STR("/")), id, tag, "get available resources", &op, paths);
+}
+
+static const char *const json_media[] = { "application/json", NULL };
+static const char *const keys_media[] = { "application/jwk-set+json", NULL };
+
+static const struct root {
+	str name;
+	const char *id, *tag, *description;
+	struct operation op;
+} roots[] = {
+	{ STR_INIT("api"), "getCoreAPIVersions", "core", "get available API versions", { .answer = TYPE(meta_v1, APIVersions) } },
+	{ STR_INIT("apis"), "getAPIVersions", "apis", "get available API versions", { .answer = TYPE(meta_v1, APIGroupList) } },
+	{ STR_INIT("version"), "getCodeVersion", "version", "get the version of the server",
+	  { .answer = TYPE(version, Info), .media = json_media } },
+	{ STR_INIT(".well-known/openid-configuration"), "getServiceAccountIssuerOpenIDConfiguration", "WellKnown",
+	  "get what OpenID Connect needs to know about the issuer of service account tokens", { .media = json_media } },
+	{ STR_INIT("openid/v1/jwks"), "getServiceAccountIssuerOpenIDKeyset", "openid",
+	  "get the public keys of service account tokens", { .media = keys_media } },
+};
+
+bool openapi_root_path(struct openapi *o, str name, struct val_builder *paths)
+{
+	struct arena *a = o->arena;
+	str where = arena_printf(a, "/" STR_FMT "/", STR_ARG(name)), group = str_skip(name, strlen("apis/"));
+
+	for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+		if (str_eq(roots[i].name, name)) {
+			add_get(o, where, str_of(roots[i].id), str_of(roots[i].tag), roots[i].description, &roots[i].op, paths);
+			return true;
+		}
+	if (!str_starts(name, STR("apis/")) || str_chr(group, '/') >= 0)
+		return false;
+	struct operation op = { .answer = TYPE(meta_v1, APIGroup) };
+	str id = arena_printf(a, "get" STR_FMT "APIGroup", STR_ARG(group_word(a, group, false)));
+	add_get(o, where, id, group_word(a, group, true), "get information of a group", &op, paths);
+	return true;
+}
+
+void openapi_root_paths(struct openapi *o, struct val_builder *paths)
+{
+	for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+		(void)openapi_root_path(o, roots[i].name, paths);
 }

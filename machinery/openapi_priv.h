@@ -26,5 +26,9 @@ struct val openapi_plain(struct openapi *o, const struct field *f);
 void openapi_paths(struct openapi *o, const struct resource *r, struct val_builder *paths);
 /* The path that lists a group version's resources. */
 void openapi_discovery_path(struct openapi *o, str group, str version, struct val_builder *paths);
+/* A path outside of group versions by its name: "api", "apis/apps", "version"; false when there is none of that name. */
+bool openapi_root_path(struct openapi *o, str name, struct val_builder *paths);
+/* All of them but those of groups. */
+void openapi_root_paths(struct openapi *o, struct val_builder *paths);
 
 #endif

@@ -274,6 +274,8 @@ void table_row(struct arena *a, const struct table *t, struct val object, int64_
 	*ret_conditions = t->conditions ? t->conditions(&row) : VAL_EMPTY;
 }
 
+table_rank_fn *table_rank(const struct table *t) { return t->rank; }
+
 /* ---- custom resources ---- */
 
 static int custom_column(struct arena *a, struct val definition, struct column *ret, struct err *err)

@@ -31,4 +31,8 @@ struct val table_columns(struct arena *a, const struct table *t);
 void table_row(struct arena *a, const struct table *t, struct val object, int64_t now_wall_ns, struct val *ret_cells,
 	       struct val *ret_conditions);
 
+/* The number by which the rows of a list are sorted, equal ones by name; NULL: all by name. */
+typedef int64_t table_rank_fn(struct val object);
+table_rank_fn *table_rank(const struct table *t);
+
 #endif

@@ -434,7 +434,8 @@ static const struct column status[] = {
 };
 
 static const struct table tables_core_all[] = {
-	{ STR_INIT(""), STR_INIT("Pod"), pod_columns, POD_COLUMNS, pod_prepare, pod_conditions },
+	{ .group = STR_INIT(""), .kind = STR_INIT("Pod"), .columns = pod_columns, .n = POD_COLUMNS, .prepare = pod_prepare,
+	  .conditions = pod_conditions },
 	TABLE("", "PodTemplate", pod_template),
 	TABLE("", "ReplicationController", replication_controller),
 	TABLE("", "Service", service),

@@ -221,6 +221,9 @@ static struct val distinguisher(const struct row *row)
 	return val_exists(method) ? val_of_str(val_str(method, type)) : VAL_LIT("<none>");
 }
 
+/* The schema that is asked first stands first. */
+static int64_t flow_schema_rank(struct val object) { return val_int(object, spec, matchingPrecedence); }
+
 static const struct column flow_schema[] = {
 	NAME,
 	COLUMN("PriorityLevel", "string", 0,
@@ -354,7 +357,8 @@ static const struct table tables_policy_all[] = {
 	TABLE("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", policy_binding),
 	TABLE("admissionregistration.k8s.io", "MutatingAdmissionPolicy", mutating_policy),
 	TABLE("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding", policy_binding),
-	TABLE("flowcontrol.apiserver.k8s.io", "FlowSchema", flow_schema),
+	{ .group = STR_INIT("flowcontrol.apiserver.k8s.io"), .kind = STR_INIT("FlowSchema"), .columns = flow_schema,
+	  .n = ARRAY_LEN(flow_schema), .rank = flow_schema_rank },
 	TABLE("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration", priority_level),
 	TABLE("apiregistration.k8s.io", "APIService", api_service_columns),
 };

@@ -61,6 +61,7 @@ struct table {
 	size_t n;
 	const void *(*prepare)(const struct row *);        /* work that several cells share; may be NULL */
 	struct val (*conditions)(const struct row *);      /* may be NULL */
+	table_rank_fn *rank;                               /* may be NULL */
 };
 
 #define COLUMN_WITH_FORMAT(name_, type_, format_, priority_, description_, ...)                                              \

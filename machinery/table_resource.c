@@ -150,8 +150,8 @@ static const struct table tables_resource_all[] = {
 	TABLE("resource.k8s.io", "ResourceClaimTemplate", resource_claim_template),
 	TABLE("resource.k8s.io", "ResourceSlice", resource_slice),
 	TABLE("resource.k8s.io", "DeviceTaintRule", device_taint_rule),
-	{ STR_INIT("resource.k8s.io"), STR_INIT("ResourcePoolStatusRequest"), resource_pool_status_request,
-	  ARRAY_LEN(resource_pool_status_request), pool_prepare, NULL },
+	{ .group = STR_INIT("resource.k8s.io"), .kind = STR_INIT("ResourcePoolStatusRequest"),
+	  .columns = resource_pool_status_request, .n = ARRAY_LEN(resource_pool_status_request), .prepare = pool_prepare },
 };
 
 TABLE_SET(tables_resource);

@@ -21,6 +21,7 @@ ENOUGH = 0.99
 OTHERS = {
     "discovery-legacy/003": "its address", "misc-builtins/005": "its port", "discovery-legacy/005": "its commit", "discovery-legacy/006": "its commit",
     **{f"discovery-openapi/00{i}": "hashes of descriptions" for i in range(1, 6)}, "discovery-openapi/016": "roles",
+    "discovery-openapi/011": "the issuer of tokens", "discovery-openapi/012": "the issuer of tokens",
     "crud-customresourcedefinitions": "the life of custom resources",
 }
 
