@@ -34,9 +34,10 @@ static int check_cache(struct apiserver *s, struct err *err)
 	return s->cache && cache_is_ready(s->cache) ? 0 : err_set(err, ERR_UNAVAILABLE, "the cache has not been loaded yet");
 }
 
+/* What was done at the start stays done while the server stops: it is alive then, only not ready. */
 static int check_started(struct apiserver *s, struct err *err)
 {
-	return s->ready ? 0 : err_set(err, ERR_UNAVAILABLE, "not finished");
+	return s->ready || s->stopping ? 0 : err_set(err, ERR_UNAVAILABLE, "not finished");
 }
 
 static int check_shutdown(struct apiserver *s, struct err *err)

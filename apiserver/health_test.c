@@ -49,16 +49,22 @@ TEST(health_failing)
 {
 	struct fixture f;
 	fixture_init(&f);
-	f.server.stopping = true;
 	f.server.ready = false;
 	get_with(&f, "/readyz", (const char *[]){ "exclude", "etcd", NULL });
 	CHECK_INT(f.q.answer.status, 500);
 	CHECK_STR(f.q.answer.content_type, "text/plain; charset=utf-8");
 	CHECK(str_find(f.q.answer.bytes, STR("\n[-]etcd-readiness failed: reason withheld\n[-]informer-sync failed: reason withheld\n")) > 0);
 	CHECK(str_find(f.q.answer.bytes, STR("\n[-]poststarthook/rbac/bootstrap-roles failed: reason withheld\n")) > 0);
-	CHECK(str_ends(f.q.answer.bytes, STR("[-]shutdown failed: reason withheld\nreadyz check failed\n")));
+	CHECK(str_ends(f.q.answer.bytes, STR("[+]shutdown ok\nreadyz check failed\n")));
 	get_with(&f, "/readyz/poststarthook/rbac/bootstrap-roles", (const char *[]){ NULL });
 	CHECK_STR(f.q.answer.bytes, "internal server error: not finished\n");
+	/* A server that stops is alive, but not ready. */
+	f.server.stopping = true;
+	get_with(&f, "/livez", (const char *[]){ "exclude", "etcd", NULL });
+	CHECK_INT(f.q.answer.status, 200);
+	get_with(&f, "/readyz", (const char *[]){ NULL });
+	CHECK(str_find(f.q.answer.bytes, STR("\n[+]poststarthook/rbac/bootstrap-roles ok\n")) > 0);
+	CHECK(str_ends(f.q.answer.bytes, STR("[-]shutdown failed: reason withheld\nreadyz check failed\n")));
 	fixture_done(&f);
 }
 

@@ -139,8 +139,10 @@ void metrics_request(const struct request *q, int status, int64_t ns)
 
 void metrics_longrunning(struct metrics_series *s, int change)
 {
-	if (s)
-		s->running += change;
+	if (!s)
+		return;
+	s->running += change;
+	s->lasts = true;
 }
 
 void metrics_watch_event(struct metrics_series *s, size_t bytes)

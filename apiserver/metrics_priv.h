@@ -35,6 +35,7 @@ struct metrics_series {
 	} codes[METRICS_CODES_MAX];
 	size_t n_codes;
 	int64_t running;
+	bool lasts;                      /* running was not always 0 */
 	uint64_t event_buckets[METRICS_N_BYTES + 1];
 	uint64_t event_bytes;
 };

@@ -18,9 +18,24 @@ static const char *const seconds[] = { METRICS_SECONDS(LIMIT_TEXT) };
 static const char *const sizes[] = { METRICS_BYTES(LIMIT_TEXT) };
 #undef LIMIT_TEXT
 
-static void family(struct buf *b, const char *name, const char *type, const char *help)
+/* A family that has been begun. */
+struct family {
+	struct buf *b;
+	size_t begin, lines;      /* where it begins, and where its first series would */
+};
+
+static struct family family(struct buf *b, const char *name, const char *type, const char *help)
 {
+	size_t begin = b->n;
 	buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	return (struct family){ .b = b, .begin = begin, .lines = b->n };
+}
+
+/* For families that may be empty. */
+static void family_end(const struct family *f)
+{
+	if (f->b->n == f->lines)
+		f->b->p[f->b->n = f->begin] = '\0';
 }
 
 /* labels: what all lines of the series carry, `a="b",c="d"` or "". */
@@ -84,12 +99,12 @@ static uint64_t total(const uint64_t *buckets, size_t n)
 }
 
 /* Every series of every endpoint and path: write says what to show of it. */
-static void each_series(const struct metrics *m, struct buf *b,
-			void (*write)(const struct metrics_series *s, struct buf *b))
+static void each_series(const struct metrics *m, struct family f, void (*write)(const struct metrics_series *s, struct buf *b))
 {
 	for (size_t i = 0; i <= m->kinds->n_endpoints; i++)
 		for (const struct metrics_series *s = m->endpoints[i]; s; s = s->next)
-			write(s, b);
+			write(s, f.b);
+	family_end(&f);
 }
 
 static void write_total(const struct metrics_series *s, struct buf *b)
@@ -118,12 +133,12 @@ static void write_sli_duration(const struct metrics_series *s, struct buf *b)
 static void write_longrunning(const struct metrics_series *s, struct buf *b)
 {
 	struct labels l = labels_of(s, false);
-	if (s->running)
+	if (s->lasts)
 		buf_addf(b, "apiserver_longrunning_requests{%s} %lld\n", l.text, (long long)s->running);
 }
 
 /* An endpoint can be watched with several scopes; the events are counted by endpoint. */
-static void write_events(const struct metrics *m, bool bytes, struct buf *b)
+static void write_events(const struct metrics *m, struct family f, bool bytes)
 {
 	for (size_t i = 0; i < m->kinds->n_endpoints; i++) {
 		uint64_t buckets[METRICS_N_BYTES + 1] = { 0 }, sum = 0;
@@ -141,27 +156,26 @@ static void write_events(const struct metrics *m, bool bytes, struct buf *b)
 		label(&l, "resource", r->name);
 		label(&l, "version", r->version);
 		if (bytes)
-			histogram(b, "apiserver_watch_events_sizes", str_span(l.text, l.n), sizes, buckets, METRICS_N_BYTES,
+			histogram(f.b, "apiserver_watch_events_sizes", str_span(l.text, l.n), sizes, buckets, METRICS_N_BYTES,
 				  (double)sum);
 		else
-			buf_addf(b, "apiserver_watch_events_total{%s} %llu\n", l.text, (unsigned long long)n);
+			buf_addf(f.b, "apiserver_watch_events_total{%s} %llu\n", l.text, (unsigned long long)n);
 	}
+	family_end(&f);
 }
 
 static void write_requests(const struct metrics *m, struct buf *b)
 {
-	family(b, "apiserver_request_total", "counter", "Requests by what was asked and how it was answered.");
-	each_series(m, b, write_total);
-	family(b, "apiserver_request_duration_seconds", "histogram", "How long requests took, without those that last.");
-	each_series(m, b, write_duration);
-	family(b, "apiserver_request_sli_duration_seconds", "histogram", "How long requests took that the service level counts.");
-	each_series(m, b, write_sli_duration);
-	family(b, "apiserver_longrunning_requests", "gauge", "Watches and other requests that last.");
-	each_series(m, b, write_longrunning);
-	family(b, "apiserver_watch_events_total", "counter", "Events sent to watchers.");
-	write_events(m, false, b);
-	family(b, "apiserver_watch_events_sizes", "histogram", "Bytes of the events sent to watchers.");
-	write_events(m, true, b);
+	each_series(m, family(b, "apiserver_request_total", "counter", "Requests by what was asked and how it was answered."),
+		    write_total);
+	each_series(m, family(b, "apiserver_request_duration_seconds", "histogram",
+			      "How long requests took, without those that last."), write_duration);
+	each_series(m, family(b, "apiserver_request_sli_duration_seconds", "histogram",
+			      "How long requests took that the service level counts."), write_sli_duration);
+	each_series(m, family(b, "apiserver_longrunning_requests", "gauge", "Watches and other requests that last."),
+		    write_longrunning);
+	write_events(m, family(b, "apiserver_watch_events_total", "counter", "Events sent to watchers."), false);
+	write_events(m, family(b, "apiserver_watch_events_sizes", "histogram", "Bytes of the events sent to watchers."), true);
 }
 
 static void write_inflight(const struct flow_control *flow, struct buf *b)
@@ -189,7 +203,7 @@ static void write_store_requests(const struct metrics *m, struct buf *b)
 	};
 
 	for (size_t f = 0; f < ARRAY_LEN(names); f++) {
-		family(b, names[f], f ? "counter" : "histogram", helps[f]);
+		struct family fam = family(b, names[f], f ? "counter" : "histogram", helps[f]);
 		for (size_t i = 0; i < m->kinds->n_kinds * METRICS_STORE_MAX; i++) {
 			const struct metrics_store *s = m->stores[i];
 			const struct kind *kind = &m->kinds->kinds[i / METRICS_STORE_MAX];
@@ -204,6 +218,7 @@ static void write_store_requests(const struct metrics *m, struct buf *b)
 			else
 				buf_addf(b, "%s{%s} %llu\n", names[f], l.text, (unsigned long long)(f == 1 ? s->requests : s->errors));
 		}
+		family_end(&fam);
 	}
 }
 

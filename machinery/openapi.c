@@ -224,16 +224,32 @@ static void add_shape(struct openapi *o, const struct type *owner, const struct 
 	}
 }
 
+/* Fields that nearly all kinds have are described here and not with each kind. */
+static str description_of(const struct field *f)
+{
+	static const struct { atom name; str text; } common[] = {
+		{ A_apiVersion, STR_INIT("Group and version of the kind, such as apps/v1.") },
+		{ A_kind, STR_INIT("Kind of the object, such as Deployment.") },
+		{ A_metadata, STR_INIT("Name, labels, owners and what else objects of all kinds have.") },
+		{ A_items, STR_INIT("The objects of the list.") },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(common) && !f->facts->description.n; i++)
+		if (common[i].name == f->name)
+			return common[i].text;
+	return f->facts->description;
+}
+
 static struct val property(struct openapi *o, const struct type *owner, const struct field *f)
 {
+	str description = description_of(f);
 	struct val_builder b = val_builder(o->arena), extensions = val_builder(o->arena);
 	struct val default_value = o->v3 ? parse_json(o, f->facts->default_json) : VAL_EMPTY;
 
 	add_extensions(o, f, &extensions);
 	struct val ext = val_end_object(&extensions);
-	if (f->facts->description.n)
-		val_add_member(&b, A_description, VAL_STR(f->facts->description));
-	add_shape(o, owner, f, !f->facts->description.n && !val_exists(default_value) && !ext.n, &b);
+	if (description.n)
+		val_add_member(&b, A_description, VAL_STR(description));
+	add_shape(o, owner, f, !description.n && !val_exists(default_value) && !ext.n, &b);
 	val_add_member(&b, A_default, default_value);
 	if (f->facts->values && f->shape == SHAPE_ONE)
 		val_add_member(&b, A_enum, sorted_strings(o->arena, f->facts->values));

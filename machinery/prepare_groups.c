@@ -83,6 +83,15 @@ struct val prepare_limit_range(struct arena *a, struct val range)
 
 static struct val only_name(struct arena *a, struct val ref) { return OBJECT(a, F(name, val_get(ref, name))); }
 
+/* Clients that know only clusterIP mean the first of clusterIPs; the other way round is an error. */
+struct val prepare_service(struct arena *a, struct val service)
+{
+	struct val ip = val_get(service, spec, clusterIP);
+	if (!val_as_str(ip).n || val_len(val_get(service, spec, clusterIPs)))
+		return service;
+	return val_with(a, service, LIST(a, ip), spec, clusterIPs);
+}
+
 struct val prepare_service_account(struct arena *a, struct val account)
 {
 	return default_within(a, account, A_secrets, only_name);

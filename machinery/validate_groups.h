@@ -183,7 +183,7 @@ name_rule name_rule_long;
 typedef struct val prepare_fn(struct arena *a, struct val object);
 typedef struct val prepare_update_fn(struct arena *a, str subresource, struct val object, struct val old);
 
-prepare_fn prepare_namespace, prepare_node, prepare_limit_range, prepare_service_account, prepare_endpoint_slice,
+prepare_fn prepare_namespace, prepare_node, prepare_limit_range, prepare_service, prepare_service_account, prepare_endpoint_slice,
 	prepare_volume, prepare_claim, prepare_csr, prepare_crd, prepare_api_service;
 prepare_update_fn prepare_namespace_update, prepare_node_update, prepare_service_account_update, prepare_service_update,
 	prepare_endpoint_slice_update, prepare_volume_update, prepare_claim_update, prepare_csi_driver_update,

@@ -492,7 +492,7 @@ static void check_service_cidr_status(struct field_errors *e, str subresource, s
 const struct kind_rules rules_networking[] = {
 	{ TYPE(core_v1, Service), name_rule_label, KIND_OWN_META, .defaults = default_service, .check = check_service,
 	  .check_update = check_service_update, .check_subresource = check_service_status,
-	  .prepare_update = prepare_service_update },
+	  .prepare = prepare_service, .prepare_update = prepare_service_update },
 	{ TYPE(discovery_v1, EndpointSlice), name_rule_subdomain, KIND_OWN_META | KIND_GENERATION,
 	  .defaults = default_endpoint_slice,
 	  .check = check_endpoint_slice, .check_update = check_endpoint_slice_update, .prepare = prepare_endpoint_slice,

@@ -159,8 +159,10 @@ def test_paths(t, s):
         t.check(f"path: {path[:70]}", a.status in statuses, a)
     s.request("POST", MAPS, configmap("zero"))
     for path in (MAPS + "/zero%00x", MAPS + "%00x/zero", "/api/v1/namespaces/default%00x/configmaps/zero"):
-        a = s.request("GET", path)
-        t.check(f"path: nothing ends at a zero byte: {path}", a.status == 404, a)
+        for method in ("GET", "DELETE"):
+            a = s.request(method, path)
+            t.check(f"path: nothing ends at a zero byte: {method} {path}", a.status == 404, a)
+    t.check("path: least of all an object", s.request("GET", MAPS + "/zero").status == 200)
     a = s.request("POST", "/api/v1/configmaps", configmap("x"))
     t.check("path: a namespaced object at the cluster's path", a.status == 405, a)
     a = s.request("DELETE", "/api/v1/configmaps")
