@@ -5,6 +5,7 @@
 
 #include "apiserver/admission_plugins.h"
 #include "apiserver/apiserver.h"
+#include "apiserver/cache.h"
 #include "codec/atoms.h"
 
 static const struct admission_plugin *const plugins[] = {
@@ -44,6 +45,8 @@ int admission_validate(struct request *q, struct err *err)
 int admission_remove(struct request *q, struct err *err)
 {
 	struct val object = q->object;
+	if (!q->http)
+		return 0; /* what the server itself removes (inprocess.h) */
 	q->object = VAL_EMPTY;
 	int r = admission_mutate(q, err);
 	if (r == 0)
@@ -60,7 +63,20 @@ int admission_forbid(struct request *q, const char *fmt, ...)
 	va_end(ap);
 	if (!name.n)
 		name = val_str(q->object, metadata, generateName);
-	return fail_forbidden(q, q->group, q->resource, name.n ? name : q->name.n ? q->name : STR("Unknown"), STR_FMT, STR_ARG(why));
+	if (!name.n)
+		name = q->name.n ? q->name : STR("Unknown");
+	return fail_forbidden(q, q->group, q->resource, name, STR_FMT, STR_ARG(why));
+}
+
+int admission_find(struct request *q, str group, str resource, str key, struct object **ret, struct err *err)
+{
+	const struct kind *kind = kinds_find(&q->server->kinds, group, resource);
+	*ret = cache_get(kind, key);
+	if (*ret)
+		return 0;
+	int r = cache_wait_current(q->server->cache, err);
+	*ret = r < 0 ? NULL : cache_get(kind, key);
+	return r;
 }
 
 struct object *admission_default_of(struct request *q, str group, str resource, str annotation)
@@ -68,11 +84,14 @@ struct object *admission_default_of(struct request *q, str group, str resource, 
 	struct kind *kind = kinds_find(&q->server->kinds, group, resource);
 	struct object *best = NULL, *o;
 	struct omap_iter it;
+	if (!kind)
+		return NULL;
 	omap_seek(&it, kind->objects, STR(""));
 	while ((o = omap_next(&it, NULL))) {
 		if (!str_eq(val_as_str(val_find(val_get(o->val, metadata, annotations), annotation)), STR("true")))
 			continue;
-		if (!best || str_cmp(val_str(o->val, metadata, creationTimestamp), val_str(best->val, metadata, creationTimestamp)) > 0)
+		str made = val_str(o->val, metadata, creationTimestamp);
+		if (!best || str_cmp(made, val_str(best->val, metadata, creationTimestamp)) > 0)
 			best = o;
 	}
 	return best;

@@ -12,8 +12,10 @@ static int mutate(struct request *q, struct err *err)
 		return 0;
 	struct object *class = admission_default_of(q, STR("networking.k8s.io"), STR("ingressclasses"),
 						    STR("ingressclass.kubernetes.io/is-default-class"));
-	if (class)
-		q->object = val_with(q->arena, q->object, val_get(class->val, metadata, name), spec, ingressClassName);
+	if (class) {
+		struct val name = val_copy(q->arena, val_get(class->val, metadata, name));
+		q->object = val_with(q->arena, q->object, name, spec, ingressClassName);
+	}
 	return 0;
 }
 

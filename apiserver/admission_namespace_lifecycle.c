@@ -1,7 +1,5 @@
 /* NamespaceLifecycle: nothing is made in a namespace that does not exist or is being emptied; three namespaces stay. */
 #include "apiserver/admission_plugins.h"
-#include "apiserver/apiserver.h"
-#include "apiserver/cache.h"
 #include "codec/atoms.h"
 
 static bool is_immortal(str name)
@@ -11,22 +9,24 @@ static bool is_immortal(str name)
 
 static int lifecycle(struct request *q, struct err *err)
 {
-	(void)err;
 	bool removes = !val_exists(q->object);
 	if (str_eq(q->resource, STR("namespaces")) && !q->group.n) {
-		if (removes && is_immortal(val_str(q->old, metadata, name)))
-			return fail_forbidden(q, q->group, q->resource, val_str(q->old, metadata, name), "this namespace may not be deleted");
-		return 0;
+		str name = val_str(q->old, metadata, name);
+		return removes && is_immortal(name) ?
+			       fail_forbidden(q, q->group, q->resource, name, "this namespace may not be deleted") : 0;
 	}
 	if (removes || !q->namespace.n)
 		return 0;
-	struct object *namespace = cache_get(kinds_find(&q->server->kinds, STR(""), STR("namespaces")), q->namespace);
+	struct object *namespace;
+	int r = admission_find(q, STR(""), STR("namespaces"), q->namespace, &namespace, err);
+	if (r < 0)
+		return r;
 	if (!namespace)
 		return fail_not_found(q, STR(""), STR("namespaces"), q->namespace);
 	if (q->current || !str_eq(val_str(namespace->val, status, phase), STR("Terminating")))
 		return 0;
-	int r = admission_forbid(q, "unable to create new content in namespace " STR_FMT " because it is being terminated",
-				 STR_ARG(q->namespace));
+	r = admission_forbid(q, "unable to create new content in namespace " STR_FMT " because it is being terminated",
+			     STR_ARG(q->namespace));
 	str message = arena_printf(q->arena, "namespace " STR_FMT " is being terminated", STR_ARG(q->namespace));
 	struct val cause = OBJECT(q->arena, F(reason, VAL_LIT("NamespaceTerminating")), F(message, val_of_str(message)),
 				  F(field, VAL_LIT("metadata.namespace")));

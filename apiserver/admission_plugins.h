@@ -13,8 +13,14 @@ extern const struct admission_plugin admission_namespace_lifecycle, admission_se
 int admission_forbid(struct request *q, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /*
+ * (suspends) The object that a write depends on; NULL: there is none, not even after the cache has caught up with what other
+ * servers have written. Borrowed until the next wait: what of it goes into q->object is copied.
+ */
+int admission_find(struct request *q, str group, str resource, str key, struct object **ret, struct err *err);
+
+/*
  * The object of a kind that is marked as the default by this annotation ("true"); of several the newest, then the first
- * by name. NULL: none.
+ * by name. NULL: none. Borrowed as above.
  */
 struct object *admission_default_of(struct request *q, str group, str resource, str annotation);
 

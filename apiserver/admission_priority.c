@@ -10,6 +10,8 @@ static struct object *default_class(struct request *q)
 	struct kind *kind = kinds_find(&q->server->kinds, STR("scheduling.k8s.io"), STR("priorityclasses"));
 	struct object *best = NULL, *o;
 	struct omap_iter it;
+	if (!kind)
+		return NULL;
 	omap_seek(&it, kind->objects, STR(""));
 	while ((o = omap_next(&it, NULL)))
 		if (val_bool(o->val, globalDefault) && (!best || val_int(o->val, value) < val_int(best->val, value)))
@@ -17,17 +19,21 @@ static struct object *default_class(struct request *q)
 	return best;
 }
 
-static int set_priority(struct request *q, struct val pod)
+static int set_priority(struct request *q, struct val pod, struct err *err)
 {
 	struct arena *a = q->arena;
 	str name = val_str(pod, spec, priorityClassName), policy = STR("PreemptLowerPriority");
-	const struct kind *kind = kinds_find(&q->server->kinds, STR("scheduling.k8s.io"), STR("priorityclasses"));
-	struct object *class = name.n ? cache_get(kind, name) : default_class(q);
+	struct object *class = NULL;
+	int r = name.n ? admission_find(q, STR("scheduling.k8s.io"), STR("priorityclasses"), name, &class, err) : 0;
+	if (r < 0)
+		return r;
+	if (!name.n)
+		class = default_class(q);
 	if (name.n && !class)
 		return admission_forbid(q, "no PriorityClass with name " STR_FMT " was found", STR_ARG(name));
 	int64_t value = class ? val_int(class->val, value) : 0;
 	if (class && val_str(class->val, preemptionPolicy).n)
-		policy = val_str(class->val, preemptionPolicy);
+		policy = arena_str(a, val_str(class->val, preemptionPolicy));
 	struct val given = val_get(pod, spec, priority);
 	str given_policy = val_str(pod, spec, preemptionPolicy);
 	if (val_exists(given) && val_as_int(given) != value)
@@ -39,7 +45,7 @@ static int set_priority(struct request *q, struct val pod)
 					"admission controller computed " STR_FMT " from the given PriorityClass name",
 					STR_ARG(given_policy), STR_ARG(policy));
 	if (class)
-		pod = val_with(a, pod, val_get(class->val, metadata, name), spec, priorityClassName);
+		pod = val_with(a, pod, val_copy(a, val_get(class->val, metadata, name)), spec, priorityClassName);
 	pod = val_with(a, pod, val_of_int(value), spec, priority);
 	q->object = val_with(a, pod, val_of_str(policy), spec, preemptionPolicy);
 	return 0;
@@ -56,11 +62,10 @@ static void keep_priority(struct request *q)
 
 static int mutate(struct request *q, struct err *err)
 {
-	(void)err;
 	if (!admits(q, STR(""), STR("pods")) || !val_exists(q->object))
 		return 0;
 	if (!q->current)
-		return set_priority(q, q->object);
+		return set_priority(q, q->object, err);
 	keep_priority(q);
 	return 0;
 }

@@ -1,24 +1,25 @@
 /* RuntimeClass: a pod gets the overhead and the constraints of the class of runtime that it asks for. */
 #include "apiserver/admission_plugins.h"
-#include "apiserver/apiserver.h"
-#include "apiserver/cache.h"
 #include "base/buf.h"
 #include "codec/atoms.h"
 
-/* The class of q->object in *ret, VAL_NONE if it names none. */
-static int find_class(struct request *q, struct val *ret)
+/* (suspends) A copy of the class of q->object in *ret, VAL_NONE if it names none. */
+static int find_class(struct request *q, struct val *ret, struct err *err)
 {
 	struct val name = val_get(q->object, spec, runtimeClassName);
 	*ret = VAL_EMPTY;
 	if (!val_exists(name))
 		return 0;
-	struct object *o = cache_get(kinds_find(&q->server->kinds, STR("node.k8s.io"), STR("runtimeclasses")), val_as_str(name));
+	struct object *o;
+	int r = admission_find(q, STR("node.k8s.io"), STR("runtimeclasses"), val_as_str(name), &o, err);
+	if (r < 0)
+		return r;
 	if (!o) {
 		CLEANUP(buf_done) struct buf quoted = BUF_INIT(1 << 20);
 		buf_add_quoted(&quoted, val_as_str(name));
 		return admission_forbid(q, "pod rejected: RuntimeClass " STR_FMT " not found", STR_ARG(buf_str(&quoted)));
 	}
-	*ret = o->val;
+	*ret = val_copy(q->arena, o->val);
 	return 0;
 }
 
@@ -113,10 +114,9 @@ static int mutate(struct request *q, struct err *err)
 {
 	struct val class;
 	int r;
-	(void)err;
 	if (!is_new_pod(q))
 		return 0;
-	if ((r = find_class(q, &class)) < 0 || (r = set_overhead(q, class)) < 0 || !val_has(class, scheduling))
+	if ((r = find_class(q, &class, err)) < 0 || (r = set_overhead(q, class)) < 0 || !val_has(class, scheduling))
 		return r;
 	if ((r = set_node_selector(q, class)) < 0)
 		return r;
@@ -127,10 +127,9 @@ static int mutate(struct request *q, struct err *err)
 static int validate(struct request *q, struct err *err)
 {
 	struct val class, given = val_get(q->object, spec, overhead);
-	(void)err;
 	if (!is_new_pod(q))
 		return 0;
-	int r = find_class(q, &class);
+	int r = find_class(q, &class, err);
 	if (r < 0)
 		return r;
 	if (!val_has(class, overhead))

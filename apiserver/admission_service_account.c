@@ -3,8 +3,6 @@
  * the namespace are mounted into each container that does not mount something there itself.
  */
 #include "apiserver/admission_plugins.h"
-#include "apiserver/apiserver.h"
-#include "apiserver/cache.h"
 #include "codec/atoms.h"
 #include "machinery/names.h"
 
@@ -74,17 +72,8 @@ static bool mounts_automatically(struct val account, struct val pod)
 	return !val_exists(wish) || val_as_bool(wish);
 }
 
-static struct val pull_secrets(struct arena *a, struct val account)
-{
-	struct val_builder b = val_builder(a);
-	VAL_EACH(s, val_get(account, imagePullSecrets))
-		val_add_item(&b, *s);
-	return b.n ? val_end_list(&b) : VAL_EMPTY;
-}
-
 static int mutate(struct request *q, struct err *err)
 {
-	(void)err;
 	if (!admits(q, STR(""), STR("pods")) || q->current || !val_exists(q->object))
 		return 0;
 	struct arena *a = q->arena;
@@ -94,17 +83,20 @@ static int mutate(struct request *q, struct err *err)
 		return name.n ? admission_forbid(q, "a mirror pod may not reference service accounts") : 0;
 	if (!name.n)
 		name = STR("default");
-	const struct kind *accounts = kinds_find(&q->server->kinds, STR(""), STR("serviceaccounts"));
 	str key = arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(q->namespace), STR_ARG(name));
-	struct object *account = cache_get(accounts, key);
+	struct object *account;
+	int r = admission_find(q, STR(""), STR("serviceaccounts"), key, &account, err);
+	if (r < 0)
+		return r;
 	if (!account)
 		return admission_forbid(q, "error looking up service account " STR_FMT ": serviceaccount \"" STR_FMT "\" not found",
 					STR_ARG(key), STR_ARG(name));
 	pod = val_with(a, pod, val_of_str(name), spec, serviceAccountName);
 	if (mounts_automatically(account->val, pod))
 		pod = mount_token(a, pod);
+	struct val secrets = val_get(account->val, imagePullSecrets);
 	if (!val_len(val_get(pod, spec, imagePullSecrets)))
-		pod = val_with(a, pod, pull_secrets(a, account->val), spec, imagePullSecrets);
+		pod = val_with(a, pod, val_len(secrets) ? val_copy(a, secrets) : VAL_EMPTY, spec, imagePullSecrets);
 	q->object = pod;
 	return 0;
 }

@@ -4,19 +4,21 @@
  */
 #include "apiserver/pipeline.h"
 
-static bool is_public(str path)
+/* As the role system:public-info-viewer has it. */
+static bool is_public(const struct request *q)
 {
-	static const str paths[] = { STR_INIT("/healthz"), STR_INIT("/livez"), STR_INIT("/readyz"), STR_INIT("/version") };
+	static const str paths[] = { STR_INIT("/healthz"), STR_INIT("/livez"), STR_INIT("/readyz"), STR_INIT("/version"),
+				      STR_INIT("/version/") };
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
-		if (str_eq(path, paths[i]))
-			return true;
+		if (str_eq(q->path, paths[i]))
+			return str_eq(q->method, STR("GET"));
 	return false;
 }
 
 int stage_authorize(struct request *q, struct err *err)
 {
 	(void)err;
-	if (!str_eq(q->user.name, STR("system:anonymous")) || is_public(q->path))
+	if (!str_eq(q->user.name, STR("system:anonymous")) || is_public(q))
 		return STAGE_NEXT;
 	str verb = q->verb_text;
 	char *lower = arena_alloc(q->arena, verb.n, 1);

@@ -79,7 +79,7 @@ void cache_free(struct cache *c)
 bool cache_is_ready(const struct cache *c) { return c->loaded && c->watch; }
 int64_t cache_revision(const struct cache *c) { return c->revision; }
 uint64_t cache_undecodable(const struct cache *c) { return c->undecodable; }
-struct object *cache_get(const struct kind *kind, str key) { return omap_get(kind->objects, key); }
+struct object *cache_get(const struct kind *kind, str key) { return kind ? omap_get(kind->objects, key) : NULL; }
 
 static void cache_move(struct cache *c, int64_t revision)
 {

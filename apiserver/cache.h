@@ -43,7 +43,7 @@ int cache_wait(struct cache *c, int64_t revision, int64_t timeout_ms, struct err
  */
 int cache_wait_current(struct cache *c, struct err *err);
 
-/* Borrowed; NULL when there is none. Keys are "namespace/name" or "name". */
+/* Borrowed; NULL when there is none, and of a kind that is not served (NULL). Keys are "namespace/name" or "name". */
 struct object *cache_get(const struct kind *kind, str key);
 
 /*

@@ -5,17 +5,16 @@
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
 #include "apiserver/meta.h"
-#include "apiserver/metrics.h"
 #include "apiserver/pipeline.h"
+#include "apiserver/stored.h"
 #include "apiserver/write.h"
-#include "base/clock.h"
 #include "codec/atoms.h"
 #include "machinery/convert.h"
 
-/* How often a name is made anew when it turns out to be taken. */
-enum { NAME_ATTEMPTS = 8, CACHE_WAIT_MS = 3000 };
+/* How often a name is made anew when it turns out to be taken, and after how long the client may try once more. */
+enum { NAME_ATTEMPTS = 8, NAME_RETRY_S = 1 };
 
-static void finish(struct request *q, bool stored)
+void write_finish(struct request *q, bool stored)
 {
 	if (!q->begun)
 		return;
@@ -23,39 +22,36 @@ static void finish(struct request *q, bool stored)
 	q->endpoint->kind->hooks->finish(q, stored, q->old, q->object);
 }
 
+/* The name that a new object should have belongs to an existing one. */
 static int taken(struct request *q, struct val existing)
 {
-	bool generated = val_str(q->sent, metadata, generateName).n && !val_str(q->sent, metadata, name).n;
-	if (generated && q->attempt + 1 < NAME_ATTEMPTS)
+	bool generates = val_str(q->sent, metadata, generateName).n;
+	if (generates && !val_str(q->sent, metadata, name).n && q->attempt + 1 < NAME_ATTEMPTS)
 		return STAGE_AGAIN;
-	str name = val_str(q->object, metadata, name);
-	int r = fail_already_exists(q, q->group, q->resource, name);
+	int r = fail_already_exists(q, q->group, q->resource, val_str(q->object, metadata, name));
+	str message = val_str(q->failure, message);
+	if (generates) {
+		message = arena_join(q->arena, message, STR(", the server was not able to generate a unique name for the object"));
+		q->failure = val_with(q->arena, q->failure, val_of_int(NAME_RETRY_S), details, retryAfterSeconds);
+	}
 	if (val_has(existing, metadata, deletionTimestamp))
-		q->failure = val_with(q->arena, q->failure,
-				      val_of_str(arena_join(q->arena, STR("object is being deleted: "), val_str(q->failure, message))),
-				      message);
+		message = arena_join(q->arena, STR("object is being deleted: "), message);
+	q->failure = val_with(q->arena, q->failure, val_of_str(message), message);
 	return r;
 }
 
-/* Somebody else was faster: what is stored now becomes q->current. */
-static int outrun(struct request *q, str key, const struct store_kv *now, struct err *err)
+/* Somebody else was faster: what is stored now (the reference is taken over) becomes q->current. */
+static int outrun(struct request *q, struct object *now)
 {
-	struct kind *kind = q->endpoint->kind;
-	bool creating = !q->current;
-	object_unref(TAKE(q->current));
-	if (now->value) {
-		int r = cache_decode(kind, key, now, &q->current, err);
-		if (r < 0)
-			return r;
+	if (!q->current && q->verb == REQUEST_CREATE) {
+		CLEANUP(object_unrefp) struct object *existing = now;
+		return taken(q, existing ? existing->val : VAL_EMPTY);
 	}
-	q->old = q->current ? q->current->val : VAL_EMPTY;
-	if (creating && q->verb == REQUEST_CREATE) {
-		struct val existing = q->old;
-		int r = taken(q, existing);
-		object_unref(TAKE(q->current));
-		q->old = VAL_EMPTY;
-		return r;
-	}
+	write_finish(q, false); /* before the object goes that q->old and q->object stand on */
+	object_unref(q->current);
+	q->current = now;
+	q->old = now ? now->val : VAL_EMPTY;
+	q->object = VAL_EMPTY;
 	return STAGE_AGAIN;
 }
 
@@ -79,55 +75,41 @@ static bool is_finished(const struct request *q)
 	return !is_namespace || !val_len(val_get(q->object, spec, finalizers));
 }
 
-static int remove_finished(struct request *q, str store_key, struct err *err)
+static int remove_finished(struct request *q, struct err *err)
 {
-	int64_t revision;
-	struct store_kv now = { .value = NULL };
+	const struct kind_hooks *hooks = q->endpoint->kind->hooks;
 	if (!q->dry_run) {
-		int r = store_delete(q->server->store, store_key, q->current->revision, &revision, &now, err);
-		if (r < 0)
-			return r;
-		if (r == 0 && now.value) {
-			r = outrun(q, q->current->key, &now, err);
-			store_value_unref(now.value);
-			return r;
-		}
-		(void)cache_wait(q->server->cache, revision, CACHE_WAIT_MS, NULL);
+		int64_t revision;
+		struct object *now;
+		int r = stored_remove(q, q->current, &revision, &now, err);
+		if (r < 0 || (r == 0 && now))
+			return r < 0 ? r : outrun(q, now);
 	}
-	finish(q, !q->dry_run);
-	if (!q->dry_run && q->endpoint->kind->hooks->finish) /* and now it is removed, also when only its status was written */
-		q->endpoint->kind->hooks->finish(q, true, q->object, VAL_EMPTY);
+	write_finish(q, !q->dry_run);
+	if (!q->dry_run && hooks->finish) /* and now it is removed, also when only its status was written */
+		hooks->finish(q, true, q->object, VAL_EMPTY);
 	return show(q, 200, err);
 }
 
 static int put(struct request *q, str key, struct val object, struct err *err)
 {
-	struct kind *kind = q->endpoint->kind;
-	CLEANUP(object_unrefp) struct object *o = object_new(kind, key, object);
-	struct store_value *value;
-	int r = cache_encode(o, &value, err);
-	if (r < 0)
-		return r;
-	int64_t revision, expect = q->current ? q->current->revision : STORE_ABSENT;
-	struct store_kv now = { .value = NULL };
-	int64_t begun_ns = clock_now_ns();
-	r = store_put(q->server->store, cache_store_key(q->arena, kind, key), value, expect, kind->ttl_s, &revision, &now, err);
-	metrics_store(q->server->metrics, kind, q->current ? METRICS_STORE_UPDATE : METRICS_STORE_CREATE, r < 0,
-		      clock_now_ns() - begun_ns);
-	store_value_unref(value);
-	if (r == 0) {
-		r = outrun(q, key, &now, err);
-		store_value_unref(now.value);
-		return r;
-	}
-	if (r < 0)
-		return r;
-	if (!o->revision)
-		object_set_revision(o, revision);
-	(void)cache_wait(q->server->cache, revision, CACHE_WAIT_MS, NULL);
-	finish(q, true);
-	answer_object(q, q->current ? 200 : 201, TAKE(o));
+	struct object *now;
+	int r = stored_put(q, q->endpoint->kind, key, object, q->current ? q->current->revision : STORE_ABSENT, &now, err);
+	if (r <= 0)
+		return r < 0 ? r : outrun(q, now);
+	write_finish(q, true);
+	answer_object(q, q->current ? 200 : 201, now);
 	return 0;
+}
+
+/* Everything but writing it. */
+static int commit_dry(struct request *q, str key, struct err *err)
+{
+	CLEANUP(object_unrefp) struct object *existing = NULL;
+	int r = q->current ? 0 : stored_get(q, q->endpoint->kind, key, false, &existing, err);
+	if (r < 0)
+		return r;
+	return existing ? taken(q, existing->val) : show(q, q->current ? 200 : 201, err);
 }
 
 int write_commit(struct request *q, struct err *err)
@@ -138,18 +120,12 @@ int write_commit(struct request *q, struct err *err)
 	if (q->verb == REQUEST_CREATE && !q->dry_run && val_str(q->object, metadata, resourceVersion).n)
 		return fail_plain(q, "resourceVersion should not be set on objects to be created");
 	if (is_finished(q))
-		return remove_finished(q, cache_store_key(q->arena, kind, key), err);
-	if (q->current && val_equal(cache_stored_form(q->arena, kind, q->object), q->old)) {
-		finish(q, true);
+		return remove_finished(q, err);
+	struct val object = cache_stored_form(q->arena, kind, q->object);
+	if (q->current && val_equal(object, q->old)) {
+		write_finish(q, true);
 		answer_object(q, 200, object_ref(q->current));
 		return 0;
 	}
-	if (q->dry_run) {
-		struct object *there = q->current ? NULL : cache_get(kind, key);
-		if (there)
-			return taken(q, there->val);
-		return show(q, q->current ? 200 : 201, err);
-	}
-	struct val object = meta_put(q->arena, q->object, A_resourceVersion, VAL_EMPTY);
-	return put(q, key, cache_stored_form(q->arena, kind, object), err);
+	return q->dry_run ? commit_dry(q, key, err) : put(q, key, object, err);
 }

@@ -12,6 +12,7 @@
 #include "apiserver/pipeline.h"
 #include "apiserver/resets.h"
 #include "apiserver/route.h"
+#include "apiserver/stored.h"
 #include "apiserver/strategy.h"
 #include "apiserver/subresource.h"
 #include "apiserver/write.h"
@@ -193,30 +194,14 @@ int write_decode_body(struct request *q, const struct type *expected, struct val
 
 int write_load(struct request *q, bool fresh, struct err *err)
 {
-	struct kind *kind = q->endpoint->kind;
 	str key;
 	int r = meta_key_of(q, &key);
 	if (r < 0)
 		return r;
 	object_unref(TAKE(q->current));
-	if (fresh) {
-		struct store_kv kv;
-		r = store_get(q->server->store, cache_store_key(q->arena, kind, key), &kv, NULL, err);
-		if (r > 0) {
-			r = cache_decode(kind, key, &kv, &q->current, err);
-			store_value_unref(kv.value);
-		}
-		if (r < 0)
-			return r;
-	} else {
-		r = cache_wait_current(q->server->cache, err);
-		if (r < 0)
-			return r;
-		struct object *o = cache_get(kind, key);
-		q->current = o ? object_ref(o) : NULL;
-	}
+	r = stored_get(q, q->endpoint->kind, key, fresh, &q->current, err);
 	q->old = q->current ? q->current->val : VAL_EMPTY;
-	return 0;
+	return r;
 }
 
 const struct type *write_type(const struct request *q)
@@ -256,17 +241,7 @@ static struct val with_template_generation(struct request *q, struct val object)
 
 struct val write_managed(struct request *q, const struct type *type, struct val live, struct val object)
 {
-	struct apply_reset resets[RESETS_MAX];
-	struct apply_request req = {
-		.type = type,
-		.api_version = type_api_version(q->arena, type),
-		.kind = type->name,
-		.subresource = q->subresource,
-		.manager = request_manager(q),
-		.now = meta_timestamp(q),
-		.resets = resets,
-		.n_resets = resets_of(q, resets),
-	};
+	struct apply_request req = apply_request_of(q, q->endpoint, type, request_manager(q));
 	struct err ignored = ERR_INIT;
 	struct val with;
 	if (apply_update(q->arena, &req, live, object, &with, &ignored) == 0)

@@ -9,6 +9,7 @@
 #include "apiserver/list.h"
 #include "apiserver/meta.h"
 #include "apiserver/read.h"
+#include "apiserver/stored.h"
 #include "apiserver/strategy.h"
 #include "apiserver/write.h"
 #include "codec/atoms.h"
@@ -17,7 +18,7 @@
 #define ORPHAN "orphan"
 #define FOREGROUND "foregroundDeletion"
 
-enum { ATTEMPTS_MAX = 100, CACHE_WAIT_MS = 3000 };
+enum { ATTEMPTS_MAX = 100 };
 
 /* One object on its way out. */
 struct removal {
@@ -31,6 +32,7 @@ struct removal {
 	int64_t grace_s;
 	struct object *shown;         /* the outcome (owned): the object as it was when it went, or as it is now */
 	struct val shown_val;         /* the same when nothing was written (dry run) */
+	bool told;                    /* this request has told it to stop at once: only the removal itself is missing */
 	bool removed;
 };
 
@@ -219,29 +221,9 @@ static enum next plan_namespace(struct removal *m)
 
 /* ---- doing it: 1 when somebody else was faster ---- */
 
-static int take_current(struct removal *m, bool fresh, struct err *err)
-{
-	struct apiserver *s = m->q->server;
-	object_unref(TAKE(m->current));
-	if (!fresh) {
-		int r = cache_wait_current(s->cache, err);
-		struct object *o = r < 0 ? NULL : cache_get(m->kind, m->key);
-		m->current = o ? object_ref(o) : NULL;
-		return r;
-	}
-	struct store_kv kv;
-	int r = store_get(s->store, cache_store_key(m->q->arena, m->kind, m->key), &kv, NULL, err);
-	if (r > 0) {
-		r = cache_decode(m->kind, m->key, &kv, &m->current, err);
-		store_value_unref(kv.value);
-	}
-	return r < 0 ? r : 0;
-}
-
 static int write_object(struct removal *m, struct err *err)
 {
-	struct request *q = m->q;
-	if (q->dry_run) {
+	if (m->q->dry_run) {
 		m->shown_val = m->object;
 		return 0;
 	}
@@ -249,23 +231,15 @@ static int write_object(struct removal *m, struct err *err)
 		m->shown = object_ref(m->current);
 		return 0;
 	}
-	CLEANUP(object_unrefp) struct object *o =
-		object_new(m->kind, m->key, meta_put(q->arena, m->object, A_resourceVersion, VAL_EMPTY));
-	struct store_value *value;
-	int64_t revision;
-	int r = cache_encode(o, &value, err);
+	struct object *now;
+	int r = stored_put(m->q, m->kind, m->key, m->object, m->current->revision, &now, err);
 	if (r < 0)
 		return r;
-	r = store_put(q->server->store, cache_store_key(q->arena, m->kind, m->key), value, m->current->revision,
-		      m->kind->ttl_s, &revision, NULL, err);
-	store_value_unref(value);
-	if (r <= 0)
-		return r < 0 ? r : 1;
-	if (!o->revision)
-		object_set_revision(o, revision);
-	(void)cache_wait(q->server->cache, revision, CACHE_WAIT_MS, NULL);
-	m->shown = TAKE(o);
-	return 0;
+	if (r == 0)
+		object_unref(now);
+	else
+		m->shown = now;
+	return r == 0;
 }
 
 static int remove_object(struct removal *m, struct err *err)
@@ -279,18 +253,40 @@ static int remove_object(struct removal *m, struct err *err)
 	}
 	struct val none = VAL_EMPTY;
 	int r = hooks->begin ? hooks->begin(q, m->current->val, &none) : 0;
+	if (r < 0)
+		return r;
 	int64_t revision;
-	if (r >= 0)
-		r = store_delete(q->server->store, cache_store_key(q->arena, m->kind, m->key), m->current->revision, &revision,
-				 NULL, err);
+	r = stored_remove(q, m->current, &revision, NULL, err);
 	if (hooks->finish)
 		hooks->finish(q, r > 0, m->current->val, VAL_EMPTY);
 	if (r <= 0)
 		return r < 0 ? r : 1;
-	(void)cache_wait(q->server->cache, revision, CACHE_WAIT_MS, NULL);
 	object_unref(m->shown);
 	m->shown = object_at_revision(m->current, revision);
 	return 0;
+}
+
+static int not_found(struct removal *m)
+{
+	str name = m->kind->namespaced ? str_skip(m->key, (size_t)str_chr(m->key, '/') + 1) : m->key;
+	return fail_not_found(m->q, m->q->group, m->q->resource, name);
+}
+
+/* Is it held back by finalizers? */
+static bool is_held(const struct removal *m, bool is_namespace)
+{
+	return val_len(val_get(m->object, metadata, finalizers)) || (is_namespace && val_len(val_get(m->object, spec, finalizers)));
+}
+
+/* Told to stop at once, and nothing holds it: it is removed as it was written, if it was. */
+static int remove_stopped(struct removal *m, struct err *err)
+{
+	if (m->shown) {
+		object_unref(m->current);
+		m->current = object_ref(m->shown);
+		m->told = true;
+	}
+	return remove_object(m, err);
 }
 
 /* Once: 0 done, 1 again with the newest object. */
@@ -298,12 +294,17 @@ static int remove_once(struct removal *m, bool fresh, struct err *err)
 {
 	struct request *q = m->q;
 	bool is_namespace = str_eq(m->kind->resource, STR("namespaces")) && !m->kind->group.n;
-	int r = take_current(m, fresh, err);
+	CLEANUP(object_unrefp) struct object *before = TAKE(m->current);
+	int r = stored_get(q, m->kind, m->key, fresh, &m->current, err);
 	if (r < 0)
 		return r;
+	if (!m->current && m->told) { /* who was told to stop (a kubelet) removed it first: that is as good */
+		m->shown = TAKE(before);
+		return 0;
+	}
 	if (!m->current)
-		return fail_not_found(q, q->group, q->resource, m->kind->namespaced ? str_skip(m->key, (size_t)str_chr(m->key, '/') + 1) : m->key);
-	if ((r = check_preconditions(m)) < 0)
+		return not_found(m);
+	if ((r = m->told ? 0 : check_preconditions(m)) < 0)
 		return r == -ERR_CONFLICT && !fresh ? (q->failure = VAL_EMPTY, 1) : r;
 	q->old = m->current->val;
 	if ((r = admission_remove(q, err)) < 0)
@@ -314,14 +315,7 @@ static int remove_once(struct removal *m, bool fresh, struct err *err)
 		return 0;
 	case NEXT_WRITE:
 		r = write_object(m, err);
-		bool held = val_len(val_get(m->object, metadata, finalizers)) > 0 || (is_namespace && val_len(val_get(m->object, spec, finalizers)));
-		if (r != 0 || held || !m->graceful || m->grace_s > 0)
-			return r;
-		if (m->shown) { /* told to stop at once: now it is removed */
-			object_unref(m->current);
-			m->current = object_ref(m->shown);
-		}
-		return remove_object(m, err);
+		return r != 0 || is_held(m, is_namespace) || !m->graceful || m->grace_s > 0 ? r : remove_stopped(m, err);
 	default:
 		return remove_object(m, err);
 	}
@@ -344,6 +338,7 @@ static void removal_done(struct removal *m)
 {
 	m->q->failure = val_copy(m->q->arena, m->q->failure);
 	m->q->answer.val = val_copy(m->q->arena, m->q->answer.val);
+	m->q->old = VAL_EMPTY;
 	object_unref(m->current);
 	object_unref(m->shown);
 }
@@ -394,12 +389,13 @@ int write_delete_collection(struct request *q, struct err *err)
 {
 	struct kind *kind = q->endpoint->kind;
 	struct list_options options;
-	CLEANUP(list_page_done) struct list_page page = { .n = 0 };
+	struct list_page shown;
 	int r = list_options_read(q, &options, err);
-	if (r < 0 || (r = list_gather(q, &options, &page, err)) < 0)
+	if (r < 0 || (r = list_gather(q, &options, &shown, err)) < 0)
 		return r;
+	CLEANUP(list_page_done) struct list_page page = list_page_ref(&shown);
 	warn_of_orphans(q);
-	if ((r = read_list(q, err)) < 0) /* the answer: what there was */
+	if ((r = list_answer(q, &shown, err)) < 0) /* what there was */
 		return r;
 	for (size_t i = 0; i < page.n; i++) {
 		CLEANUP(removal_done) struct removal m = { .q = q, .kind = kind, .strategy = strategy_of(kind),

@@ -1,6 +1,6 @@
 /*
- * STAGE_FAIRNESS: whether there is room for a request now. Reads and writes have limits of their own; what streams and
- * what system:masters ask for does not count. Who is turned away is told when to come again.
+ * STAGE_FAIRNESS: whether there is room for a request now. Reads and writes have limits of their own; streams do not count,
+ * and system:masters are let in whatever there is at work. Who is turned away is told when to come again.
  */
 #include "apiserver/fairness.h"
 
@@ -23,7 +23,10 @@ int stage_fairness(struct request *q, struct err *err)
 				   q->server->options.max_requests_inflight;
 	if (!q->timeout_ms) /* a stream */
 		return STAGE_NEXT;
-	if (limit && *at_work >= limit && !user_is_master(&q->user)) {
+	bool full = limit && *at_work >= limit;
+	if (full && user_is_master(&q->user))
+		return STAGE_NEXT;
+	if (full) {
 		answer_header(q, STR("retry-after"), STR("1"));
 		answer_bytes(q, 429, STR("text/plain; charset=utf-8"), STR("Too many requests, please try again later.\n"));
 		return STAGE_ANSWER;

@@ -29,6 +29,17 @@ static int check_store(struct apiserver *s, struct err *err)
 	return store_revision(s->store, &revision, err);
 }
 
+/* (suspends) A store whose file is damaged can be read, but whoever writes would only get errors. */
+static int check_store_writable(struct apiserver *s, struct err *err)
+{
+	struct store_stats stats = { 0 };
+	int r = check_store(s, err);
+	if (r < 0)
+		return r;
+	store_stats(s->store, &stats);
+	return stats.read_only ? err_set(err, ERR_UNAVAILABLE, "the store is read-only") : 0;
+}
+
 static int check_cache(struct apiserver *s, struct err *err)
 {
 	return s->cache && cache_is_ready(s->cache) ? 0 : err_set(err, ERR_UNAVAILABLE, "the cache has not been loaded yet");
@@ -54,7 +65,7 @@ static const struct check {
 	{ "log", ON_ALL, check_nothing },
 	{ "loopback-serving-certificate", ON_HEALTHZ | ON_LIVEZ, check_nothing },
 	{ "etcd", ON_ALL, check_store },
-	{ "etcd-readiness", ON_READYZ, check_store },
+	{ "etcd-readiness", ON_READYZ, check_store_writable },
 	{ "informer-sync", ON_READYZ, check_cache },
 	{ "poststarthook/start-apiserver-admission-initializer", ON_ALL, check_started },
 	{ "poststarthook/generic-apiserver-start-informers", ON_ALL, check_started },

@@ -7,27 +7,27 @@
 #include "apiserver/route.h"
 #include "net/url.h"
 
-enum { PARTS_MAX = 64 };
+/* More than the longest path of a resource has; what a proxy is asked for may be longer. */
+enum { PARTS_MAX = 12 };
 
 struct parts {
 	str v[PARTS_MAX];
 	size_t n;
 };
 
-/* The segments of a path; slashes in a row count as one at both ends only, as Kubernetes splits it. */
-static bool split(str path, struct parts *ret)
+/*
+ * The segments of a path; slashes in a row count as one at both ends only, as Kubernetes splits it. What is behind the last
+ * part is left out: such a path is too deep for a resource, and proxies take it from the path as it was sent.
+ */
+static void split(str path, struct parts *ret)
 {
 	ret->n = 0;
 	while (path.n && path.p[0] == '/')
 		path = str_skip(path, 1);
 	while (path.n && path.p[path.n - 1] == '/')
 		path.n--;
-	while (path.n) {
-		if (ret->n == PARTS_MAX)
-			return false;
+	while (path.n && ret->n < PARTS_MAX)
 		str_cut(path, '/', &ret->v[ret->n++], &path);
-	}
-	return true;
 }
 
 static void parse_query(struct request *q, str text)
@@ -139,10 +139,11 @@ int stage_info(struct request *q, struct err *err)
 		q->path = q->http->path;
 		return fail_bad_request(q, "the path cannot be decoded: " STR_FMT, STR_ARG(err_str(err)));
 	}
-	struct parts parts;
 	/* no name has a zero byte, and what formats keys and addresses would end there */
-	if (str_chr(q->path, '\0') >= 0 || !split(q->path, &parts))
+	if (str_chr(q->path, '\0') >= 0)
 		return fail_no_such_resource(q);
+	struct parts parts;
+	split(q->path, &parts);
 	q->verb_text = q->method;
 	bool core = parts.n >= 3 && str_eq(parts.v[0], STR("api"));
 	bool group = parts.n >= 4 && str_eq(parts.v[0], STR("apis"));
@@ -183,7 +184,7 @@ static bool shape_fits(const struct request *q, const struct endpoint *e)
 		return false;
 	if (namespaced && !q->namespace.n)
 		return !q->name.n && !q->subresource.n &&
-		       (e->main->resource->verbs & VERB_LIST ? true : false);
+		       (e->main->resource->verbs & VERB_LIST) != 0;
 	return true;
 }
 
@@ -204,7 +205,7 @@ int route(struct request *q)
 	if (!e || !shape_fits(q, e))
 		return fail_no_such_resource(q);
 	q->endpoint = e;
-	bool head = str_eq(q->method, STR("HEAD"));
+	bool reads = q->verb == REQUEST_GET || q->verb == REQUEST_LIST || q->verb == REQUEST_WATCH;
 	if (q->verb == REQUEST_CONNECT) {
 		/* proxies take every method; exec and its kind are opened by GET or POST */
 		bool proxy = str_eq(q->subresource, STR("proxy"));
@@ -218,7 +219,7 @@ int route(struct request *q)
 		at_collection = true; /* /watch/.../NAME */
 	/* across all namespaces there are only lists and watches */
 	bool across = e->kind && e->kind->namespaced && !q->namespace.n;
-	if (head || !(e->resource->verbs & verb_bit(q)) || collection_verb != at_collection ||
+	if ((reads && !str_eq(q->method, STR("GET"))) || !(e->resource->verbs & verb_bit(q)) || collection_verb != at_collection ||
 	    (across && q->verb != REQUEST_LIST && q->verb != REQUEST_WATCH))
 		return fail_method_not_allowed(q);
 	warn_deprecated(q);

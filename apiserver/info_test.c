@@ -22,8 +22,10 @@ TEST(info_reads_paths)
 		{ "GET", "/api/v1/namespaces/n/pods/p/status", "get", "", "v1", "n", "pods", "p", "status" },
 		{ "POST", "/api/v1/namespaces/n/pods", "create", "", "v1", "n", "pods", "", "" },
 		{ "POST", "/api/v1/namespaces/n/pods/p/eviction", "create", "", "v1", "n", "pods", "p", "eviction" },
-		{ "PUT", "/apis/apps/v1/namespaces/n/deployments/d/scale", "update", "apps", "v1", "n", "deployments", "d", "scale" },
-		{ "PATCH", "/apis/apps/v1/namespaces/n/deployments/d", "patch", "apps", "v1", "n", "deployments", "d", "" },
+		{ "PUT", "/apis/apps/v1/namespaces/n/deployments/d/scale", "update", "apps", "v1", "n", "deployments",
+		  "d", "scale" },
+		{ "PATCH", "/apis/apps/v1/namespaces/n/deployments/d", "patch", "apps", "v1", "n", "deployments", "d",
+		  "" },
 		{ "DELETE", "/api/v1/nodes/a", "delete", "", "v1", "", "nodes", "a", "" },
 		{ "DELETE", "/api/v1/namespaces/n/pods", "deletecollection", "", "v1", "n", "pods", "", "" },
 		/* namespaces are their own namespace */
@@ -56,7 +58,8 @@ TEST(info_reads_paths)
 
 TEST(info_leaves_other_paths_alone)
 {
-	static const char *const t[] = { "/", "/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1", "/version", "/healthz/x", "/nonsense" };
+	static const char *const t[] = { "/", "/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1", "/version",
+		"/healthz/x", "/nonsense" };
 	struct call c;
 
 	call_init(&c);
@@ -100,20 +103,25 @@ TEST(route_finds_what_is_served)
 		const char *method, *target;
 		int status; /* 0: found */
 	} t[] = {
-		{ "GET", "/api/v1/pods", 0 }, { "GET", "/api/v1/namespaces/n/pods", 0 }, { "GET", "/api/v1/nodes/x", 0 },
-		{ "GET", "/api/v1/watch/namespaces/n/pods/p", 0 }, { "POST", "/api/v1/namespaces/n/pods/p/binding", 0 },
-		{ "GET", "/apis/apps/v1/namespaces/n/deployments/d/scale", 0 }, { "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", 0 },
+		{ "GET", "/api/v1/pods", 0 }, { "GET", "/api/v1/namespaces/n/pods", 0 },
+		{ "GET", "/api/v1/nodes/x", 0 }, { "GET", "/api/v1/watch/namespaces/n/pods/p", 0 },
+		{ "POST", "/api/v1/namespaces/n/pods/p/binding", 0 },
+		{ "GET", "/apis/apps/v1/namespaces/n/deployments/d/scale", 0 },
+		{ "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", 0 },
 		/* nothing that there is */
-		{ "GET", "/api/v1/nothing", 404 }, { "GET", "/api/v2/pods", 404 }, { "GET", "/apis/nothing/v1/pods", 404 },
-		{ "GET", "/apis/apps/v9/deployments", 404 }, { "GET", "/api/v1/namespaces/n/pods/p/nothing", 404 },
-		{ "GET", "/api/v1/namespaces/n/pods/p/status/x", 404 }, { "GET", "/api/v1/namespaces/n/configmaps/a/b/c/d", 404 },
+		{ "GET", "/api/v1/nothing", 404 }, { "GET", "/api/v2/pods", 404 },
+		{ "GET", "/apis/nothing/v1/pods", 404 }, { "GET", "/apis/apps/v9/deployments", 404 },
+		{ "GET", "/api/v1/namespaces/n/pods/p/nothing", 404 },
+		{ "GET", "/api/v1/namespaces/n/pods/p/status/x", 404 },
+		{ "GET", "/api/v1/namespaces/n/configmaps/a/b/c/d", 404 },
 		/* names and namespaces where they do not belong */
-		{ "GET", "/api/v1/pods/p", 404 }, { "PUT", "/api/v1/pods/p/status", 404 }, { "GET", "/api/v1/namespaces/n/nodes", 404 },
-		{ "GET", "/api/v1/namespaces/n/nodes/x", 404 },
+		{ "GET", "/api/v1/pods/p", 404 }, { "PUT", "/api/v1/pods/p/status", 404 },
+		{ "GET", "/api/v1/namespaces/n/nodes", 404 }, { "GET", "/api/v1/namespaces/n/nodes/x", 404 },
 		/* methods that there are not */
 		{ "POST", "/api/v1/namespaces/n/pods/p", 405 }, { "PUT", "/api/v1/namespaces/n/pods", 405 },
-		{ "PATCH", "/api/v1/namespaces/n/pods", 405 }, { "DELETE", "/api/v1/pods", 405 }, { "POST", "/api/v1/pods", 405 },
-		{ "HEAD", "/api/v1/namespaces/n/pods/p", 405 }, { "OPTIONS", "/api/v1/pods", 405 }, { "NONSENSE", "/api/v1/pods", 405 },
+		{ "PATCH", "/api/v1/namespaces/n/pods", 405 }, { "DELETE", "/api/v1/pods", 405 },
+		{ "POST", "/api/v1/pods", 405 }, { "HEAD", "/api/v1/namespaces/n/pods/p", 405 },
+		{ "OPTIONS", "/api/v1/pods", 405 }, { "NONSENSE", "/api/v1/pods", 405 },
 		{ "DELETE", "/api/v1/namespaces", 405 }, { "GET", "/api/v1/namespaces/n/pods/p/binding", 405 },
 		{ "PUT", "/api/v1/namespaces/n/pods/p/exec", 405 },
 	};
@@ -168,7 +176,8 @@ TEST(info_reads_queries)
 	CHECK(!request_query(&c.q, STR("z")).p);
 	CHECK_STR(request_query(&c.q, STR("c")), "  x");
 	CHECK(request_query_bool(&c.q, STR("a")) && request_query_bool(&c.q, STR("b")));
-	CHECK(!request_query_bool(&c.q, STR("d")) && !request_query_bool(&c.q, STR("g")) && !request_query_bool(&c.q, STR("z")));
+	CHECK(!request_query_bool(&c.q, STR("d")) && !request_query_bool(&c.q, STR("g")) &&
+	      !request_query_bool(&c.q, STR("z")));
 	call_done(&c);
 }
 

@@ -1,7 +1,9 @@
+/*
+ * A request that nobody sent: it is made up here, and runs through the steps of the pipeline that are left (inprocess.h).
+ */
 #include "apiserver/inprocess.h"
 
 #include "apiserver/cache.h"
-#include "apiserver/meta.h"
 #include "apiserver/pipeline.h"
 #include "apiserver/resets.h"
 #include "apiserver/write.h"
@@ -19,7 +21,8 @@ struct step {
 	void *arg;
 };
 
-static int begin(struct request *q, const struct inprocess *w, enum request_verb verb, struct arena *a, struct err *err)
+static int begin(struct request *q, const struct inprocess *w, enum request_verb verb, str namespace, str name, struct arena *a,
+		 struct err *err)
 {
 	static const str groups[] = { STR_INIT("system:masters"), STR_INIT("system:authenticated") };
 	const struct kind *kind = kinds_find(&w->server->kinds, w->group, w->resource);
@@ -33,6 +36,8 @@ static int begin(struct request *q, const struct inprocess *w, enum request_verb
 		.group = w->group,
 		.resource = w->resource,
 		.subresource = w->subresource,
+		.namespace = namespace,
+		.name = name,
 		.user = { .name = STR("system:apiserver"), .groups = groups, .n_groups = ARRAY_LEN(groups) },
 		.authenticated = true,
 		.field_manager = w->manager,
@@ -46,20 +51,11 @@ static int begin(struct request *q, const struct inprocess *w, enum request_verb
 	return 0;
 }
 
-/* The pipeline would have done so. */
-static void give_back(struct request *q)
-{
-	if (!q->begun)
-		return;
-	q->begun = false;
-	q->endpoint->kind->hooks->finish(q, false, q->old, q->object);
-}
-
 static int end(struct request *q, int r, struct err *err)
 {
-	give_back(q);
+	write_finish(q, false);
 	object_unref(TAKE(q->current));
-	object_unref(TAKE(q->answer.object));
+	answer_done(q);
 	if (r >= 0)
 		return 0;
 	if (val_exists(q->failure))
@@ -75,7 +71,7 @@ static int write_steps(struct request *q, const struct step *step, struct err *e
 			return r < 0 ? r : 0;
 		if ((r = stage_validate(q, err)) < 0 || (r = write_commit(q, err)) != STAGE_AGAIN)
 			return r;
-		give_back(q);
+		write_finish(q, false);
 	}
 	return err_set(err, ERR_CONFLICT, "the object changes too fast");
 }
@@ -101,12 +97,8 @@ int inprocess_create(const struct inprocess *w, struct val object, struct err *e
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct request q;
-	int r = begin(&q, w, REQUEST_CREATE, &a, err);
-	if (r < 0)
-		return r;
-	q.namespace = val_str(object, metadata, namespace);
-	q.name = val_str(object, metadata, name);
-	return end(&q, write_steps(&q, &(struct step){ .run = make, .val = object }, err), err);
+	int r = begin(&q, w, REQUEST_CREATE, val_str(object, metadata, namespace), val_str(object, metadata, name), &a, err);
+	return r < 0 ? r : end(&q, write_steps(&q, &(struct step){ .run = make, .val = object }, err), err);
 }
 
 /* ---- update and apply ---- */
@@ -141,12 +133,8 @@ int inprocess_update(const struct inprocess *w, str namespace, str name, inproce
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct request q;
-	int r = begin(&q, w, REQUEST_UPDATE, &a, err);
-	if (r < 0)
-		return r;
-	q.namespace = namespace;
-	q.name = name;
-	return end(&q, write_steps(&q, &(struct step){ .run = change, .change = fn, .arg = arg }, err), err);
+	int r = begin(&q, w, REQUEST_UPDATE, namespace, name, &a, err);
+	return r < 0 ? r : end(&q, write_steps(&q, &(struct step){ .run = change, .change = fn, .arg = arg }, err), err);
 }
 
 static int apply(struct request *q, const struct step *step, struct err *err)
@@ -155,17 +143,7 @@ static int apply(struct request *q, const struct step *step, struct err *err)
 	int r = load(q, &live, err);
 	if (r < 0)
 		return r;
-	struct apply_reset resets[RESETS_MAX];
-	struct apply_request req = {
-		.type = q->endpoint->type,
-		.api_version = type_api_version(q->arena, q->endpoint->type),
-		.kind = q->endpoint->type->name,
-		.subresource = q->subresource,
-		.manager = q->field_manager,
-		.now = meta_timestamp(q),
-		.resets = resets,
-		.n_resets = resets_of(q, resets),
-	};
+	struct apply_request req = apply_request_of(q, q->endpoint, q->endpoint->type, q->field_manager);
 	r = apply_patch(q->arena, &req, live, step->val, true, &object, NULL, err);
 	return r < 0 ? r : take(q, live, object, true, err);
 }
@@ -174,12 +152,8 @@ int inprocess_apply(const struct inprocess *w, struct val patch, struct err *err
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct request q;
-	int r = begin(&q, w, REQUEST_PATCH, &a, err);
-	if (r < 0)
-		return r;
-	q.namespace = val_str(patch, metadata, namespace);
-	q.name = val_str(patch, metadata, name);
-	return end(&q, write_steps(&q, &(struct step){ .run = apply, .val = val_sorted(&a, typed(&q, patch)) }, err), err);
+	int r = begin(&q, w, REQUEST_PATCH, val_str(patch, metadata, namespace), val_str(patch, metadata, name), &a, err);
+	return r < 0 ? r : end(&q, write_steps(&q, &(struct step){ .run = apply, .val = val_sorted(&a, typed(&q, patch)) }, err), err);
 }
 
 /* ---- delete ---- */
@@ -188,10 +162,6 @@ int inprocess_delete(const struct inprocess *w, str namespace, str name, struct 
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct request q;
-	int r = begin(&q, w, REQUEST_DELETE, &a, err);
-	if (r < 0)
-		return r;
-	q.namespace = namespace;
-	q.name = name;
-	return end(&q, write_delete(&q, err), err);
+	int r = begin(&q, w, REQUEST_DELETE, namespace, name, &a, err);
+	return r < 0 ? r : end(&q, write_delete(&q, err), err);
 }

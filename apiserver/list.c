@@ -306,3 +306,12 @@ void list_page_done(struct list_page *p)
 	free(p->objects);
 	*p = (struct list_page){ 0 };
 }
+
+struct list_page list_page_ref(const struct list_page *p)
+{
+	struct list_page copy = *p;
+	copy.objects = p->n ? mem_array(p->n, sizeof *copy.objects) : NULL;
+	for (size_t i = 0; i < p->n; i++)
+		copy.objects[i] = object_ref(p->objects[i]);
+	return copy;
+}

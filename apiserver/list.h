@@ -25,6 +25,10 @@ struct list_page {
 /* (suspends) The objects that a list with these options shows. Fails as Kubernetes does. */
 int list_gather(struct request *q, const struct list_options *o, struct list_page *ret, struct err *err);
 void list_page_done(struct list_page *p);
+/* The same with references of its own. */
+struct list_page list_page_ref(const struct list_page *p);
+/* Answers with this page, which is taken over, also when it fails. */
+int list_answer(struct request *q, struct list_page *page, struct err *err);
 /* Those of the cache as it is now that match. */
 void list_current(struct kind *kind, const struct list_options *o, struct list_page *ret);
 

@@ -37,9 +37,25 @@ static void source_stop(struct http_source *source)
 
 /* ---- JSON, item by item ---- */
 
+/*
+ * Objects lie all over the memory, and a list looks at each for a moment only: without a hint, most of that moment is
+ * spent waiting for the memory. The bytes themselves are read in a row, which processors see coming.
+ */
+static void look_ahead(const struct list_source *s)
+{
+	enum { OBJECTS_AHEAD = 8, BYTES_AHEAD = 4 };
+	if (s->at + OBJECTS_AHEAD >= s->page.n)
+		return;
+	__builtin_prefetch(s->page.objects[s->at + OBJECTS_AHEAD]);
+	const struct bytes *b = s->page.objects[s->at + BYTES_AHEAD]->json;
+	if (b)
+		__builtin_prefetch(b);
+}
+
 static int next_item(struct list_source *s)
 {
 	struct object *o = s->page.objects[s->at];
+	look_ahead(s);
 	if (s->at) { /* what was sent before is not needed any more */
 		object_unref(s->page.objects[s->at - 1]);
 		s->page.objects[s->at - 1] = NULL;
@@ -225,27 +241,20 @@ static bool is_large(const struct list_source *s)
 	return total > LARGE;
 }
 
-int read_list(struct request *q, struct err *err)
+int list_answer(struct request *q, struct list_page *page, struct err *err)
 {
-	struct list_options options;
-	struct list_page page;
 	struct view view;
-	int r = list_options_read(q, &options, err);
-	if (r >= 0)
-		r = list_gather(q, &options, &page, err);
-	if (r < 0)
-		return r;
-	r = view_of(q, &view);
+	int r = view_of(q, &view);
 	if (r >= 0)
 		r = fiber_check(err);
 	if (r < 0) {
-		list_page_done(&page);
+		list_page_done(page);
 		return r;
 	}
 	struct list_source *s = mem_zalloc(sizeof(*s));
 	s->source = (struct http_source){ .fill = source_fill, .stop = source_stop };
 	s->view = view;
-	s->page = page;
+	s->page = *page;
 	buf_init(&s->made, GATHERED_MAX);
 	r = begin(s, err);
 	if (r < 0) {
@@ -258,4 +267,14 @@ int read_list(struct request *q, struct err *err)
 	q->answer.status = 200;
 	q->answer.list = &s->answer;
 	return 0;
+}
+
+int read_list(struct request *q, struct err *err)
+{
+	struct list_options options;
+	struct list_page page;
+	int r = list_options_read(q, &options, err);
+	if (r >= 0)
+		r = list_gather(q, &options, &page, err);
+	return r < 0 ? r : list_answer(q, &page, err);
 }

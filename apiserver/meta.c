@@ -1,8 +1,11 @@
+/* What all objects have alike: names, times, owners. */
 #include "apiserver/meta.h"
 
 #include "base/clock.h"
 #include "base/encoding.h"
+#include "base/map.h"
 #include "codec/atoms.h"
+#include "codec/types.h"
 #include "machinery/names.h"
 
 struct timestamp meta_timestamp(const struct request *q)
@@ -26,23 +29,36 @@ struct val meta_wipe(struct arena *a, struct val object)
 	return val_exists(meta) ? val_with(a, object, meta, metadata) : object;
 }
 
+/* Where a member of metadata stands among the others. */
+static uint32_t place_of(atom key)
+{
+	const struct type *type = TYPE(meta_v1, ObjectMeta);
+	const struct field *f = type_field(type, key);
+	return f ? (uint32_t)(f - type->fields) : type->n_fields;
+}
+
 /* The member in its place: metadata is typed, its members have an order, which val_put does not know. */
 static struct val put_meta(struct arena *a, struct val meta, atom key, struct val v)
 {
-	static const atom order[] = { A_name, A_generateName, A_namespace, A_selfLink, A_uid, A_resourceVersion, A_generation,
-				      A_creationTimestamp, A_deletionTimestamp, A_deletionGracePeriodSeconds, A_labels,
-				      A_annotations, A_ownerReferences, A_finalizers, A_managedFields };
-	struct val_builder b = val_builder(a);
-	for (size_t i = 0; i < ARRAY_LEN(order); i++)
-		val_add_member(&b, order[i], order[i] == key ? v : val_member(meta, order[i]));
-	return val_end_object(&b);
+	if (!val_exists(v) || val_exists(val_member(meta, key)))
+		return val_put(a, meta, key, v);
+	uint32_t n = val_len(meta), at = 0, place = place_of(key);
+	struct member *members = ARENA_ARRAY(a, struct member, n + 1);
+	while (at < n && place_of(meta.members[at].key) < place)
+		at++;
+	if (at)
+		memcpy(members, meta.members, at * sizeof(*members));
+	members[at] = (struct member){ key, v };
+	if (n > at)
+		memcpy(members + at + 1, meta.members + at, (n - at) * sizeof(*members));
+	return (struct val){ .type = VAL_OBJECT, .n = n + 1, .members = members };
 }
 
 struct val meta_put(struct arena *a, struct val object, atom key, struct val v)
 {
 	struct val meta = put_meta(a, val_get(object, metadata), key, v);
 	if (val_has(object, metadata))
-		return val_with(a, object, meta, metadata);
+		return val_put(a, object, A_metadata, meta);
 	/* kind, apiVersion, metadata, ... */
 	struct val_builder b = val_builder(a);
 	val_add_member(&b, A_kind, val_member(object, A_kind));
@@ -89,6 +105,11 @@ int meta_check_name(struct request *q, struct val object)
 	return 0;
 }
 
+#define DUPLICATES ".metadata.ownerReferences contains duplicate entries"
+#define DEDUPED                                                                                                      \
+	"; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your " \
+	"requests; duplicate UID(s) observed: "
+
 struct val meta_dedup_owners(struct request *q, struct val object, bool after_mutation)
 {
 	struct val owners = val_get(object, metadata, ownerReferences);
@@ -96,11 +117,16 @@ struct val meta_dedup_owners(struct request *q, struct val object, bool after_mu
 		return object;
 	struct val_builder kept = val_builder(q->arena);
 	CLEANUP(buf_done) struct buf uids = BUF_INIT(1 << 20);
+	/* by their hashes: there may be as many as a body has room for */
+	CLEANUP(map_done) struct map seen;
+	map_init(&seen);
+	uint64_t *hashes = ARENA_ARRAY(q->arena, uint64_t, owners.n);
 	for (uint32_t i = 0; i < owners.n; i++) {
-		bool again = false;
-		for (uint32_t k = 0; k < i && !again; k++)
-			again = val_equal(owners.items[i], owners.items[k]);
-		if (!again) {
+		hashes[i] = val_hash(owners.items[i]);
+		str key = str_span((const char *)&hashes[i], sizeof hashes[i]);
+		const struct val *same = map_get(&seen, key);
+		if (!same || !val_equal(*same, owners.items[i])) {
+			map_put(&seen, key, (void *)(uintptr_t)&owners.items[i]);
 			val_add_item(&kept, owners.items[i]);
 			continue;
 		}
@@ -108,12 +134,10 @@ struct val meta_dedup_owners(struct request *q, struct val object, bool after_mu
 			buf_add(&uids, STR(", "));
 		buf_add(&uids, val_str(owners.items[i], uid));
 	}
-	if (!uids.n)
+	if (kept.n == owners.n)
 		return object;
-	const char *format = after_mutation ?
-		".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: " :
-		".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ";
-	request_warn(q, arena_join(q->arena, str_of(format), buf_str(&uids)));
+	str text = after_mutation ? STR(DUPLICATES " after mutating admission happens" DEDUPED) : STR(DUPLICATES DEDUPED);
+	request_warn(q, arena_join(q->arena, text, buf_str(&uids)));
 	return meta_put(q->arena, object, A_ownerReferences, val_end_list(&kept));
 }
 

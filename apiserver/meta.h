@@ -12,9 +12,9 @@ struct val meta_fill(struct request *q, struct val object);
 int meta_set_namespace(struct request *q, struct val *object);
 /* 400 when the object has another name than the path. */
 int meta_check_name(struct request *q, struct val object);
-/* Equal owner references once, with a warning; after_mutation: this is the second look. */
 /* metadata with one member set (VAL_NONE: removed), in its place among the others. */
 struct val meta_put(struct arena *a, struct val object, atom key, struct val v);
+/* Equal owner references once, with a warning; after_mutation: this is the second look. */
 struct val meta_dedup_owners(struct request *q, struct val object, bool after_mutation);
 /* Now, as a metav1.Time. */
 struct val meta_now(struct request *q);

@@ -9,7 +9,8 @@
 static struct val parse(struct call *c, const char *text)
 {
 	struct val v;
-	CHECK_INT(json_decode(&c->arena, str_of(text), &(struct json_decode_options){ .type = TYPE(core_v1, ConfigMap) }, &v, NULL), 0);
+	struct json_decode_options opt = { .type = TYPE(core_v1, ConfigMap) };
+	CHECK_INT(json_decode(&c->arena, str_of(text), &opt, &v, NULL), 0);
 	return v;
 }
 
@@ -28,7 +29,8 @@ TEST(meta_members_keep_their_order)
 	struct val v = parse(&c, "{\"metadata\":{\"name\":\"x\",\"labels\":{\"y\":\"b\"}},\"data\":{\"y\":\"v\"}}");
 	v = meta_put(&c.arena, v, A_uid, VAL_LIT("u"));
 	v = meta_put(&c.arena, v, A_namespace, VAL_LIT("n"));
-	CHECK_STR(text_of(&c, val_get(v, metadata)), "{\"name\":\"x\",\"namespace\":\"n\",\"uid\":\"u\",\"labels\":{\"y\":\"b\"}}");
+	CHECK_STR(text_of(&c, val_get(v, metadata)), "{\"name\":\"x\",\"namespace\":\"n\",\"uid\":\"u\","
+		"\"labels\":{\"y\":\"b\"}}");
 	v = meta_put(&c.arena, v, A_uid, VAL_EMPTY);
 	CHECK(!val_has(v, metadata, uid));
 	CHECK_STR(val_str(v, data, y), "v");
@@ -44,10 +46,13 @@ TEST(what_the_server_sets_clients_do_not)
 
 	call_init(&c);
 	call_new(&c, STR("POST"), STR("/"));
-	struct val v = parse(&c, "{\"metadata\":{\"generateName\":\"gen-\",\"uid\":\"mine\",\"creationTimestamp\":\"2001-01-01T00:00:00Z\","
-				 "\"deletionTimestamp\":\"2001-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":5,\"labels\":{\"y\":\"b\"}}}");
+	struct val v = parse(&c, "{\"metadata\":{\"generateName\":\"gen-\",\"uid\":\"mine\","
+				 "\"creationTimestamp\":\"2001-01-01T00:00:00Z\","
+				 "\"deletionTimestamp\":\"2001-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":5,"
+				 "\"labels\":{\"y\":\"b\"}}}");
 	v = meta_wipe(&c.arena, v);
-	CHECK(!val_has(v, metadata, uid) && !val_has(v, metadata, creationTimestamp) && !val_has(v, metadata, deletionTimestamp));
+	CHECK(!val_has(v, metadata, uid) && !val_has(v, metadata, creationTimestamp) &&
+	      !val_has(v, metadata, deletionTimestamp));
 	CHECK(!val_has(v, metadata, deletionGracePeriodSeconds));
 	CHECK_STR(val_str(v, metadata, labels, y), "b");
 	struct val one = meta_fill(&c.q, v), two = meta_fill(&c.q, v);
@@ -86,7 +91,8 @@ TEST(namespaces_come_from_the_path)
 			CHECK_STR_ROW(i, val_str(v, metadata, namespace), t[i].namespace);
 		else
 			CHECK_STR_ROW(i, val_str(c.q.failure, message),
-				      "the namespace of the provided object does not match the namespace sent on the request");
+				      "the namespace of the provided object does not match the namespace sent on the "
+				      "request");
 	}
 	call_done(&c);
 }
@@ -101,7 +107,8 @@ TEST(names_agree_with_the_path)
 	CHECK_INT(meta_check_name(&c.q, parse(&c, "{\"metadata\":{\"name\":\"b\"}}")), -ERR_BAD_REQUEST);
 	CHECK_STR(val_str(c.q.failure, message), "the name of the object (b) does not match the name on the URL (a)");
 	CHECK_INT(meta_check_name(&c.q, parse(&c, "{}")), -ERR_BAD_REQUEST);
-	CHECK_STR(val_str(c.q.failure, message), "the name of the object (a based on URL) was undeterminable: name must be provided");
+	CHECK_STR(val_str(c.q.failure, message), "the name of the object (a based on URL) was undeterminable: name "
+		"must be provided");
 	call_done(&c);
 }
 
@@ -112,12 +119,14 @@ TEST(owners_are_counted_once)
 
 	call_init(&c);
 	call_new(&c, STR("POST"), STR("/"));
-	struct val v = parse(&c, "{\"metadata\":{\"name\":\"x\",\"ownerReferences\":[" OWNER("1") "," OWNER("2") "," OWNER("1") "," OWNER("2") "]}}");
+	struct val v = parse(&c, "{\"metadata\":{\"name\":\"x\",\"ownerReferences\":[" OWNER("1") "," OWNER("2") ","
+				 OWNER("1") "," OWNER("2") "]}}");
 	v = meta_dedup_owners(&c.q, v, false);
 	CHECK_INT(val_len(val_get(v, metadata, ownerReferences)), 2);
 	CHECK_INT(c.q.n_warnings, 1);
-	CHECK_STR(c.q.warnings[0], ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may"
-				   " reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: 1, 2");
+	CHECK_STR(c.q.warnings[0], ".metadata.ownerReferences contains duplicate entries; API server dedups owner "
+				   "references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
+				   "UID(s) observed: 1, 2");
 	v = meta_dedup_owners(&c.q, v, true);
 	CHECK_INT(c.q.n_warnings, 1);
 	CHECK_INT(val_len(val_get(v, metadata, ownerReferences)), 2);
@@ -134,7 +143,8 @@ TEST(keys_are_made_of_names_only)
 		{ "/api/v1/namespaces/n", "n", NULL },
 		{ "/api/v1/namespaces/n/configmaps/..", NULL, "Name parameter invalid: \"..\": may not be '..'" },
 		{ "/api/v1/namespaces/n/configmaps/.", NULL, "Name parameter invalid: \".\": may not be '.'" },
-		{ "/api/v1/namespaces/n/configmaps/a%25b", NULL, "Name parameter invalid: \"a%b\": may not contain '%'" },
+		{ "/api/v1/namespaces/n/configmaps/a%25b", NULL, "Name parameter invalid: \"a%b\": may not contain "
+		  "'%'" },
 	};
 	struct call c;
 

@@ -38,6 +38,9 @@ TEST(metrics_requests)
 	metrics_longrunning(s, 1);
 	metrics_watch_event(s, 1500);
 	metrics_watch_event(s, 100);
+	struct metrics_series *ended = metrics_series(pod_request(&f, REQUEST_CONNECT, "x"));
+	metrics_longrunning(ended, 1);
+	metrics_longrunning(ended, -1);
 	metrics_store(f.server.metrics, get->endpoint->kind, METRICS_STORE_UPDATE, true, 30000000);
 	CHECK_INT(fixture_get(&f, "/healthz", NULL), 0);
 	metrics_request(&f.q, 500, 1);
@@ -58,6 +61,8 @@ TEST(metrics_requests)
 		"apiserver_request_duration_seconds_count{component=\"apiserver\",dry_run=\"\"," POD "} 3",
 		"apiserver_longrunning_requests{component=\"apiserver\",group=\"\",resource=\"pods\",scope=\"namespace\",subresource=\"\","
 		"verb=\"WATCH\",version=\"v1\"} 1",
+		"apiserver_longrunning_requests{component=\"apiserver\",group=\"\",resource=\"pods\",scope=\"resource\",subresource=\"\","
+		"verb=\"CONNECT\",version=\"v1\"} 0",
 		"apiserver_request_total{code=\"500\",component=\"apiserver\",dry_run=\"\",group=\"\",resource=\"\",scope=\"\","
 		"subresource=\"/healthz\",verb=\"GET\",version=\"\"} 1",
 		"apiserver_watch_events_total{group=\"\",resource=\"pods\",version=\"v1\"} 2",

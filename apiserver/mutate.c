@@ -12,9 +12,9 @@ int stage_mutate(struct request *q, struct err *err)
 	int r = admission_mutate(q, err);
 	if (r < 0)
 		return r;
-	if (q->object.members != before.members) {
+	if (!val_same(q->object, before)) {
 		/* plugins put things in without regard to the order of the schema */
-		r = val_canonical(q->arena, q->object, q->type, NULL, &q->object, err);
+		r = val_canonical_edit(q->arena, q->object, before, q->type, &q->object, err);
 		if (r == 0)
 			r = default_object(q->arena, q->type, q->object, &q->object, err);
 		if (r < 0)

@@ -27,11 +27,11 @@ struct object {
 	_Atomic uint32_t refs;    /* the store may give its one back in a thread of its own */
 	struct kind *kind;
 	int64_t revision;         /* 0: not stored yet */
+	struct bytes *json, *proto; /* near refs: all that a list looks at */
 	str key;                  /* "namespace/name" or "name": its key behind the kind's prefix */
 	/* The typed tree in the kind's hub version, with apiVersion, kind and (once there is a revision) resourceVersion. */
 	struct val val;
 	struct frozen *frozen;    /* what val stands on, with room for the resourceVersion */
-	struct bytes *json, *proto;
 };
 
 /* The tree is copied (frozen), without its resourceVersion if it has one: that comes with object_set_revision. */

@@ -148,6 +148,59 @@ TEST(openapi_protobuf)
 	CHECK_STR(field(field(field(field(a_schema, 23), 1), 22), 1), "string");
 }
 
+TEST(openapi_protobuf_v3)
+{
+	static const char text[] = "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"T\",\"version\":\"v1\"},\"paths\":{\"/p\":{\"post\":{"
+		"\"parameters\":[{\"name\":\"q\",\"in\":\"query\",\"schema\":{\"type\":\"string\"}}],\"requestBody\":{\"content\":{\"*/*\":{"
+		"\"schema\":{\"$ref\":\"#/components/schemas/d\"}}}},\"responses\":{\"200\":{\"description\":\"OK\"}}}}},"
+		"\"components\":{\"schemas\":{\"d\":{\"type\":\"array\",\"items\":{\"allOf\":[{\"$ref\":\"#/components/schemas/e\"}],"
+		"\"default\":{}},\"x-kubernetes-list-type\":\"set\"},\"e\":{\"default\":\"TCP\"}},"
+		"\"securitySchemes\":{\"BearerToken\":{\"type\":\"apiKey\"}}}}";
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
+	struct val doc;
+
+	CHECK_INT(json_decode(&a, str_of(text), &(struct json_decode_options){ 0 }, &doc, NULL), 0);
+	CHECK_INT(openapi_proto_v3(doc, &b, NULL), 0);
+	str all = buf_str(&b);
+	CHECK_STR(field(all, 1), "3.0.0");
+	CHECK_STR(field(field(all, 2), 6), "v1");
+	str path = field(field(all, 4), 1), post = field(field(path, 2), 6);
+	CHECK_STR(field(path, 1), "/p");
+	str query = field(field(post, 6), 1);
+	CHECK_STR(field(query, 1), "q");
+	CHECK_STR(field(field(field(query, 10), 1), 25), "string");
+	str media = field(field(field(field(post, 7), 1), 2), 1);
+	CHECK_STR(field(media, 1), "*/*");
+	CHECK_STR(field(field(field(field(media, 2), 1), 2), 1), "#/components/schemas/d");
+	CHECK_STR(field(field(field(post, 8), 2), 1), "200");
+	str first = field(field(field(all, 5), 1), 1), schema = field(field(first, 2), 1);
+	CHECK_STR(field(first, 1), "d");
+	CHECK_STR(field(schema, 25), "array");
+	CHECK_STR(field(field(field(schema, 36), 2), 2), "\"set\"\n");
+	str items = field(field(field(schema, 30), 1), 1);
+	CHECK_STR(field(field(field(items, 26), 2), 1), "#/components/schemas/e");
+	CHECK_STR(field(items, 33), "");
+	CHECK_STR(field(field(field(all, 5), 7), 1), "\n\x0b" "BearerToken\x12\x0a\n\x08\n\x06" "apiKey");
+}
+
+TEST(openapi_v3_protobuf_answers)
+{
+	static const char *const accepts[] = { "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+					       "application/com.github.proto-openapi.spec.v3.v1.0+protobuf" };
+	struct fixture f;
+	fixture_init(&f);
+	CHECK_INT(fixture_get(&f, "/openapi/v3/version", NULL), 0);
+	str etag = fixture_header(&f, "etag");
+	for (size_t i = 0; i < ARRAY_LEN(accepts); i++) {
+		CHECK_INT(fixture_get(&f, "/openapi/v3/version", accepts[i]), 0);
+		CHECK_STR(f.q.answer.content_type, accepts[1]);
+		CHECK_STR(field(f.q.answer.bytes, 1), "3.0.0");
+		CHECK(str_eq(fixture_header(&f, "etag"), etag));
+	}
+	fixture_done(&f);
+}
+
 TEST(openapi_v2)
 {
 	struct fixture f;

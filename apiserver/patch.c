@@ -141,18 +141,7 @@ static int apply(struct request *q, struct val live, struct val *ret)
 	}
 	if (r < 0)
 		return fail_bad_request(q, "error decoding YAML: " STR_FMT, STR_ARG(err_str(&err)));
-	struct apply_reset resets[RESETS_MAX];
-	const struct type *type = write_type(q);
-	struct apply_request req = {
-		.type = type,
-		.api_version = type_api_version(q->arena, type),
-		.kind = type->name,
-		.subresource = q->subresource,
-		.manager = q->field_manager,
-		.now = meta_timestamp(q),
-		.resets = resets,
-		.n_resets = resets_of(q, resets),
-	};
+	struct apply_request req = apply_request_of(q, q->endpoint, write_type(q), q->field_manager);
 	struct apply_conflicts conflicts;
 	r = apply_patch(q->arena, &req, live, patch, q->force, ret, &conflicts, &err);
 	if (r == -ERR_CONFLICT)

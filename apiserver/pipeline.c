@@ -8,6 +8,7 @@
 #include "apiserver/apiserver.h"
 #include "apiserver/fairness.h"
 #include "apiserver/metrics.h"
+#include "apiserver/write.h"
 #include "base/clock.h"
 #include "base/fiber.h"
 #include "base/log.h"
@@ -39,15 +40,6 @@ static void failed(struct request *q, int r, struct err *err)
 	(void)fail_err(q, err);
 }
 
-/* The kind's hook took something for this attempt (an address) that was not needed in the end. */
-static void give_back(struct request *q)
-{
-	if (!q->begun)
-		return;
-	q->begun = false;
-	q->endpoint->kind->hooks->finish(q, false, q->old, q->object);
-}
-
 /* Runs the stages from `first` up to the answer, without sending it. */
 static void run(struct request *q, enum stage first)
 {
@@ -60,7 +52,7 @@ static void run(struct request *q, enum stage first)
 		} else if (r == STAGE_ANSWER) {
 			break;
 		} else if (r == STAGE_AGAIN && q->attempt < ATTEMPTS_MAX) {
-			give_back(q);
+			write_finish(q, false);
 			q->attempt++;
 			s = STAGE_DECODE;
 		} else {
@@ -70,7 +62,7 @@ static void run(struct request *q, enum stage first)
 			break;
 		}
 	}
-	give_back(q);
+	write_finish(q, false); /* what was taken for it (an address) was not needed in the end */
 	if (q->answer.kind == ANSWER_NONE && !val_exists(q->failure)) {
 		(void)err_set(&err, ERR_INTERNAL, "no stage has an answer");
 		failed(q, -ERR_INTERNAL, &err);
@@ -135,7 +127,7 @@ int pipeline_handle(struct http_exchange *x, void *arg)
 	metrics_request(&q, val_exists(q.failure) ? (int)val_int(q.failure, code) : q.answer.status,
 			clock_now_ns() - q.begun_ns);
 	fairness_leave(&q);
+	answer_done(&q);
 	object_unref(q.current);
-	object_unref(q.answer.object);
 	return r < 0 ? r : 0;
 }

@@ -1,6 +1,7 @@
 /* Reading a request, and filling in its answer. */
 #include "apiserver/request.h"
 
+#include "apiserver/list.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
 
@@ -114,4 +115,12 @@ void answer_success(struct request *q, str name, str uid)
 	struct val status = OBJECT(q->arena, F(kind, VAL_LIT("Status")), F(apiVersion, VAL_LIT("v1")),
 				   F(metadata, VAL_EMPTY_OBJECT), F(status, VAL_LIT("Success")), F(details, details));
 	answer_val(q, 200, status, TYPE(meta_v1, Status));
+}
+
+void answer_done(struct request *q)
+{
+	if (q->answer.kind == ANSWER_LIST && q->answer.list)
+		q->answer.list->source->stop(q->answer.list->source);
+	q->answer.list = NULL;
+	object_unref(TAKE(q->answer.object));
 }

@@ -1,4 +1,4 @@
-/* For tests of stages and what they use: requests as a client sends them, to a server that knows its kinds and nothing more. */
+/* For tests of stages: requests as a client sends them, to a server that knows its kinds and nothing more. */
 #ifndef C8S_APISERVER_REQUEST_TESTING_H
 #define C8S_APISERVER_REQUEST_TESTING_H
 
@@ -38,7 +38,8 @@ static inline void call_new(struct call *c, str method, str target)
 	str_cut(target, '?', &path, &query);
 	buf_done(&c->x.in);
 	c->x = (struct exchange){ .in = BUF_INIT(4 << 20), .in_end = true, .closed = true };
-	c->x.pub = (struct http_exchange){ .arena = &c->arena, .method = method, .path = path, .query = query, .headers = c->headers };
+	c->x.pub = (struct http_exchange){ .arena = &c->arena, .method = method, .path = path, .query = query,
+		.headers = c->headers };
 	c->q = (struct request){
 		.server = &c->server, .http = &c->x.pub, .arena = &c->arena, .method = method,
 		.begun_wall_ns = 1700000000123456789,

@@ -1,6 +1,7 @@
 #include "apiserver/resets.h"
 
 #include "apiserver/apiserver.h"
+#include "apiserver/meta.h"
 
 struct rule {
 	str resource, subresource;
@@ -37,25 +38,44 @@ static const struct rule rules[] = {
 	{ STR_INIT("volumeattachments"), STR_INIT("status"), all_but_status },
 };
 
-static struct rule rule_of(const struct request *q)
+static struct rule rule_of(const struct request *q, const struct endpoint *e)
 {
+	const struct resource *main = e->main->resource;
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-		if (str_eq(rules[i].resource, q->resource) && str_eq(rules[i].subresource, q->subresource))
+		if (str_eq(rules[i].resource, main->name) && str_eq(rules[i].subresource, e->subresource))
 			return rules[i];
-	if (str_eq(q->subresource, STR("status")))
+	if (str_eq(e->subresource, STR("status")))
 		return (struct rule){ .fields = spec_fields };
-	bool has_status = kinds_endpoint(&q->server->kinds, q->group, q->version, q->resource, STR("status"));
-	return (struct rule){ .fields = !q->subresource.n && has_status ? status_fields : NULL };
+	bool has_status = kinds_endpoint(&q->server->kinds, main->group, main->version, main->name, STR("status"));
+	return (struct rule){ .fields = !e->subresource.n && has_status ? status_fields : NULL };
 }
 
-size_t resets_of(struct request *q, struct apply_reset ret[RESETS_MAX])
+/* One row per version that the object has on its way: the endpoint's, and the hub's. */
+static size_t resets_of(struct request *q, const struct endpoint *e, struct apply_reset **ret)
 {
-	struct rule rule = rule_of(q);
+	struct rule rule = rule_of(q, e);
 	if (!rule.fields)
 		return 0;
-	const struct type *types[] = { q->endpoint->type, q->endpoint->kind->hub };
+	const struct type *types[] = { e->type, e->kind ? e->kind->hub : e->type };
 	size_t n = types[0] == types[1] ? 1 : 2;
+	*ret = ARENA_ARRAY(q->arena, struct apply_reset, n);
 	for (size_t i = 0; i < n; i++)
-		ret[i] = (struct apply_reset){ .api_version = type_api_version(q->arena, types[i]), .fields = rule.fields };
+		(*ret)[i] = (struct apply_reset){ .api_version = type_api_version(q->arena, types[i]), .fields = rule.fields };
 	return n;
+}
+
+struct apply_request apply_request_of(struct request *q, const struct endpoint *e, const struct type *type, str manager)
+{
+	struct apply_reset *resets = NULL;
+	size_t n = resets_of(q, e, &resets);
+	return (struct apply_request){
+		.type = type,
+		.api_version = type_api_version(q->arena, type),
+		.kind = type->name,
+		.subresource = e->subresource,
+		.manager = manager,
+		.now = meta_timestamp(q),
+		.resets = resets,
+		.n_resets = n,
+	};
 }

@@ -145,6 +145,7 @@ int stage_respond(struct request *q, struct err *err)
 	case ANSWER_LIST:
 		send_source(q, answer->status, encode_content_type(&q->accept, answer->list->watch), answer->list->source,
 			    answer->list->large && negotiate_gzip(q));
+		q->answer.list = NULL; /* the connection has it now */
 		return 0;
 	case ANSWER_BYTES:
 		send_bytes(q, answer->status, answer->content_type, answer->bytes);

@@ -6,13 +6,18 @@
 #include "apiserver/write.h"
 #include "codec/atoms.h"
 
-/* What a dry run says when any port would do: one that no range has. */
-enum { DRY_RUN_PORT = 32768 };
+/*
+ * What a dry run says when any port would do: one that no range has. And how many rules a Service with node ports may have:
+ * more than anybody's, few enough to be compared with each other before validation has looked at them.
+ */
+enum { DRY_RUN_PORT = 32768, RULES_MAX = 4096 };
 
 struct plan {
 	struct allocation *al;
 	struct port_map *map;
 	struct val before;            /* the Service as it came */
+	struct val *rules;            /* its ports, on their way to what they are going to be */
+	size_t n;
 };
 
 static bool has_node_ports(struct val service)
@@ -103,37 +108,28 @@ static int refused(struct plan *p, size_t i, int64_t port, str why)
 
 static int exhausted(struct plan *p) { return fail_internal(p->al->q, "failed to allocate a nodePort: range is full"); }
 
-static struct val with_port(struct arena *a, struct val ports, size_t i, int64_t port)
+static int64_t number_of(const struct plan *p, size_t i) { return val_int(p->rules[i], port); }
+static int64_t node_port(const struct plan *p, size_t i) { return val_int(p->rules[i], nodePort); }
+
+static void put_port(struct plan *p, size_t i, int64_t port)
 {
-	return val_list_set(a, ports, i, val_put(a, val_at(ports, i), A_nodePort, val_of_int(port)));
+	p->rules[i] = val_put(p->al->q->arena, p->rules[i], A_nodePort, val_of_int(port));
 }
 
-/* What the list names for this port number, in the first rule that does so. */
-static int64_t requested(struct val ports, int64_t number)
+/* The first node port that rules with the port number of rule i name, among the first n of them; 0: none. */
+static int64_t first_port(const struct plan *p, size_t i, size_t n)
 {
-	VAL_EACH(p, ports)
-		if (val_int(*p, port) == number && val_int(*p, nodePort))
-			return val_int(*p, nodePort);
+	for (size_t k = 0; k < n; k++)
+		if (number_of(p, k) == number_of(p, i) && node_port(p, k))
+			return node_port(p, k);
 	return 0;
 }
 
-/* What an earlier rule of the same port number (another protocol) has got. */
-static int64_t settled(struct val ports, size_t i)
+/* A new Service: rules with the same port number (of different protocols) share a node port. */
+static int take_new(struct plan *p)
 {
-	int64_t found = 0;
-	for (size_t k = 0; k < i; k++)
-		if (val_int(val_at(ports, k), port) == val_int(val_at(ports, i), port))
-			found = found ? found : val_int(val_at(ports, k), nodePort);
-	return found;
-}
-
-/* A new Service: rules with the same port number share a node port. */
-static int take_new(struct plan *p, struct val *ports)
-{
-	struct arena *a = p->al->q->arena;
-	for (size_t i = 0; i < val_len(*ports); i++) {
-		struct val rule = val_at(*ports, i);
-		int64_t own = val_int(rule, nodePort), port = settled(*ports, i);
+	for (size_t i = 0; i < p->n; i++) {
+		int64_t own = node_port(p, i), port = first_port(p, i, i);
 		str why;
 		if (!own && !wants_ports(p->al->service))
 			continue;
@@ -143,52 +139,50 @@ static int take_new(struct plan *p, struct val *ports)
 			continue;
 		}
 		if (!port) {
-			port = requested(*ports, val_int(rule, port));
+			port = first_port(p, i, p->n);
 			if (port && !take(p, port, &why))
 				return refused(p, i, port, why);
 			if (!port && !(port = take_any(p)))
 				return exhausted(p);
 		}
-		*ports = with_port(a, *ports, i, port);
+		put_port(p, i, port);
 	}
 	return 0;
 }
 
-static bool is_repeated(struct val ports, size_t i)
+static bool is_repeated(const struct plan *p, size_t i)
 {
-	struct val rule = val_at(ports, i);
 	for (size_t k = 0; k < i; k++)
-		if (val_int(val_at(ports, k), nodePort) == val_int(rule, nodePort) &&
-		    str_eq(val_str(val_at(ports, k), protocol), val_str(rule, protocol)))
+		if (node_port(p, k) == node_port(p, i) && str_eq(val_str(p->rules[k], protocol), val_str(p->rules[i], protocol)))
 			return true;
 	return false;
 }
 
 /* A changed one: what it had it keeps, what is new is taken, what is gone is left. */
-static int take_changed(struct plan *p, struct val *ports)
+static int take_changed(struct plan *p)
 {
 	struct allocation *al = p->al;
 	struct arena *a = al->q->arena;
 	int *had, *has;
 	size_t n_had = collect(a, val_get(al->old, spec, ports), &had), n_has;
-	for (size_t i = 0; i < val_len(*ports); i++) {
-		int64_t port = val_int(val_at(*ports, i), nodePort);
+	for (size_t i = 0; i < p->n; i++) {
+		int64_t port = node_port(p, i);
 		str why;
 		if (!port && !wants_ports(al->service))
 			continue;
 		if (!port) {
 			if (!(port = take_any(p)))
 				return exhausted(p);
-			*ports = with_port(a, *ports, i, port);
+			put_port(p, i, port);
 		} else if (!contains(had, n_had, port) && !contains(al->ports, al->n_ports, port) && !take(p, port, &why)) {
 			return refused(p, i, port, why);
 		}
-		if (is_repeated(*ports, i)) {
-			str protocol = val_str(val_at(*ports, i), protocol);
+		if (is_repeated(p, i)) {
+			str protocol = val_str(p->rules[i], protocol);
 			return fail_plain(al->q, "duplicate nodePort: {" STR_FMT " %" PRId64 "}", STR_ARG(protocol), port);
 		}
 	}
-	n_has = collect(a, *ports, &has);
+	n_has = collect(a, val_list(a, p->rules, p->n), &has);
 	for (size_t i = 0; i < n_had; i++)
 		if (!contains(has, n_has, had[i]))
 			al->left_ports[al->n_left_ports++] = had[i];
@@ -214,16 +208,19 @@ static int plan_ports(struct port_map *m, void *arg)
 	struct plan *p = arg;
 	struct allocation *al = p->al;
 	struct val ports = val_get(p->before, spec, ports);
+	struct arena *a = al->q->arena;
 	bool is_new = !val_exists(al->old);
 	int r = 0;
 	p->map = m;
 	al->service = p->before;
 	al->n_ports = al->n_left_ports = 0;
+	for (size_t i = 0; i < p->n; i++)
+		p->rules[i] = val_at(ports, i);
 	if (!is_new && has_node_ports(al->old) && !has_node_ports(al->service))
-		al->n_left_ports = collect(al->q->arena, val_get(al->old, spec, ports), &al->left_ports);
+		al->n_left_ports = collect(a, val_get(al->old, spec, ports), &al->left_ports);
 	if (has_node_ports(al->service)) {
-		r = is_new ? take_new(p, &ports) : take_changed(p, &ports);
-		al->service = val_with(al->q->arena, al->service, val_len(ports) ? ports : VAL_EMPTY, spec, ports);
+		r = is_new ? take_new(p) : take_changed(p);
+		al->service = val_with(a, al->service, p->n ? val_list(a, p->rules, p->n) : VAL_EMPTY, spec, ports);
 	}
 	if (r == 0 && has_health_check(al->service) && (is_new || !has_health_check(al->old)))
 		r = take_health_check(p);
@@ -236,10 +233,17 @@ int service_ports_settle(struct allocation *al)
 {
 	struct arena *a = al->q->arena;
 	struct err err = ERR_INIT;
-	struct plan p = { .al = al, .before = al->service };
+	struct plan p = { .al = al, .before = al->service, .n = val_len(val_get(al->service, spec, ports)) };
 	if (!has_node_ports(al->service) && !(val_exists(al->old) && has_node_ports(al->old)))
 		return 0;
-	al->ports = ARENA_ARRAY(a, int, val_len(val_get(al->service, spec, ports)) + 1);
+	if (p.n > RULES_MAX) {
+		struct field_errors e;
+		field_errors_init(&e, a);
+		field_too_many(&e, FIELD(FIELD(NULL, "spec"), "ports"), (int64_t)p.n, RULES_MAX);
+		return fail_invalid(al->q, STR_NONE, STR("Service"), val_str(al->service, metadata, name), &e);
+	}
+	p.rules = ARENA_ARRAY(a, struct val, p.n);
+	al->ports = ARENA_ARRAY(a, int, p.n + 1);
 	al->left_ports = ARENA_ARRAY(a, int, val_len(val_get(al->old, spec, ports)) + 1);
 	int r = service_ports_change(al->q->server, al->q->dry_run, plan_ports, &p, &err);
 	if (r < 0) { /* nothing was stored, so nothing is to be given back */

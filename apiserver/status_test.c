@@ -19,7 +19,10 @@ static int not_found(struct request *q) { return fail_not_found(q, STR("apps"), 
 static int exists(struct request *q) { return fail_already_exists(q, STR(""), STR("pods"), STR("p")); }
 static int conflict(struct request *q) { return fail_conflict(q, STR(""), STR("pods"), STR("p"), "it %s", "changed"); }
 static int forbidden(struct request *q) { return fail_forbidden(q, STR(""), STR("pods"), STR("p"), "no"); }
-static int forbidden_all(struct request *q) { return fail_forbidden(q, STR("apps"), STR("deployments"), STR(""), "no"); }
+static int forbidden_all(struct request *q)
+{
+	return fail_forbidden(q, STR("apps"), STR("deployments"), STR(""), "no");
+}
 static int bad(struct request *q) { return fail_bad_request(q, "100%%"); }
 static int internal(struct request *q) { return fail_internal(q, "oops"); }
 static int timeout(struct request *q)
@@ -48,29 +51,40 @@ TEST(failures_are_told_as_kubernetes_does)
 		enum err_code code;
 		const char *json;
 	} t[] = {
-		{ not_found, ERR_NOT_FOUND, STATUS("\"message\":\"deployments.apps \\\"d\\\" not found\",\"reason\":\"NotFound\","
+		{ not_found, ERR_NOT_FOUND, STATUS("\"message\":\"deployments.apps \\\"d\\\" not found\","
+		  "\"reason\":\"NotFound\","
 		  "\"details\":{\"name\":\"d\",\"group\":\"apps\",\"kind\":\"deployments\"},\"code\":404") },
-		{ exists, ERR_ALREADY_EXISTS, STATUS("\"message\":\"pods \\\"p\\\" already exists\",\"reason\":\"AlreadyExists\","
+		{ exists, ERR_ALREADY_EXISTS, STATUS("\"message\":\"pods \\\"p\\\" already exists\","
+		  "\"reason\":\"AlreadyExists\","
 		  "\"details\":{\"name\":\"p\",\"kind\":\"pods\"},\"code\":409") },
-		{ conflict, ERR_CONFLICT, STATUS("\"message\":\"Operation cannot be fulfilled on pods \\\"p\\\": it changed\","
+		{ conflict, ERR_CONFLICT, STATUS("\"message\":\"Operation cannot be fulfilled on pods \\\"p\\\": it "
+		  "changed\","
 		  "\"reason\":\"Conflict\",\"details\":{\"name\":\"p\",\"kind\":\"pods\"},\"code\":409") },
-		{ forbidden, ERR_FORBIDDEN, STATUS("\"message\":\"pods \\\"p\\\" is forbidden: no\",\"reason\":\"Forbidden\","
+		{ forbidden, ERR_FORBIDDEN, STATUS("\"message\":\"pods \\\"p\\\" is forbidden: no\","
+		  "\"reason\":\"Forbidden\","
 		  "\"details\":{\"name\":\"p\",\"kind\":\"pods\"},\"code\":403") },
-		{ forbidden_all, ERR_FORBIDDEN, STATUS("\"message\":\"deployments.apps is forbidden: no\",\"reason\":\"Forbidden\","
+		{ forbidden_all, ERR_FORBIDDEN, STATUS("\"message\":\"deployments.apps is forbidden: no\","
+		  "\"reason\":\"Forbidden\","
 		  "\"details\":{\"group\":\"apps\",\"kind\":\"deployments\"},\"code\":403") },
 		{ bad, ERR_BAD_REQUEST, STATUS("\"message\":\"100%\",\"reason\":\"BadRequest\",\"code\":400") },
-		{ internal, ERR_INTERNAL, STATUS("\"message\":\"Internal error occurred: oops\",\"reason\":\"InternalError\","
+		{ internal, ERR_INTERNAL, STATUS("\"message\":\"Internal error occurred: oops\","
+		  "\"reason\":\"InternalError\","
 		  "\"details\":{\"causes\":[{\"message\":\"oops\"}]},\"code\":500") },
-		{ timeout, ERR_TIMEOUT, STATUS("\"message\":\"Timeout: request did not complete within the allotted timeout\","
+		{ timeout, ERR_TIMEOUT, STATUS("\"message\":\"Timeout: request did not complete within the allotted "
+		  "timeout\","
 		  "\"reason\":\"Timeout\",\"details\":{},\"code\":504") },
-		{ unavailable, ERR_UNAVAILABLE, STATUS("\"message\":\"the disk is full\",\"reason\":\"ServiceUnavailable\",\"code\":503") },
-		{ system_error, ERR_INTERNAL, STATUS("\"message\":\"Internal error occurred: no such file\",\"reason\":\"InternalError\","
+		{ unavailable, ERR_UNAVAILABLE, STATUS("\"message\":\"the disk is full\","
+		  "\"reason\":\"ServiceUnavailable\",\"code\":503") },
+		{ system_error, ERR_INTERNAL, STATUS("\"message\":\"Internal error occurred: no such file\","
+		  "\"reason\":\"InternalError\","
 		  "\"details\":{\"causes\":[{\"message\":\"no such file\"}]},\"code\":500") },
 		{ too_many, ERR_TOO_MANY_REQUESTS, STATUS("\"message\":\"wait 1\",\"reason\":\"TooManyRequests\","
 		  "\"details\":{\"retryAfterSeconds\":7},\"code\":429") },
-		{ fail_method_not_allowed, ERR_METHOD_NOT_ALLOWED, STATUS("\"message\":\"the server does not allow this method on the"
+		{ fail_method_not_allowed, ERR_METHOD_NOT_ALLOWED, STATUS("\"message\":\"the server does not allow "
+		  "this method on the"
 		  " requested resource\",\"reason\":\"MethodNotAllowed\",\"details\":{},\"code\":405") },
-		{ fail_no_such_resource, ERR_NOT_FOUND, STATUS("\"message\":\"the server could not find the requested resource\","
+		{ fail_no_such_resource, ERR_NOT_FOUND, STATUS("\"message\":\"the server could not find the requested "
+		  "resource\","
 		  "\"reason\":\"NotFound\",\"details\":{},\"code\":404") },
 	};
 	struct call c;
@@ -99,10 +113,12 @@ TEST(invalid_objects_have_causes)
 	CHECK_STR(val_str(c.q.failure, message), "Deployment.apps \"d\" is invalid: spec: Required value: say it");
 	field_invalid(&e, FIELD(NULL, "kind"), val_of_str(STR("x")), "must be y");
 	CHECK_INT(fail_invalid(&c.q, STR(""), STR("Pod"), STR("p"), &e), -ERR_INVALID);
-	CHECK_STR(failure(&c), STATUS("\"message\":\"Pod \\\"p\\\" is invalid: [spec: Required value: say it, kind: Invalid value: \\\"x\\\": must be y]\","
+	CHECK_STR(failure(&c), STATUS("\"message\":\"Pod \\\"p\\\" is invalid: [spec: Required value: say it, kind: "
+		"Invalid value: \\\"x\\\": must be y]\","
 		"\"reason\":\"Invalid\",\"details\":{\"name\":\"p\",\"kind\":\"Pod\",\"causes\":["
 		"{\"reason\":\"FieldValueRequired\",\"message\":\"Required value: say it\",\"field\":\"spec\"},"
-		"{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value: \\\"x\\\": must be y\",\"field\":\"kind\"}]},\"code\":422"));
+		"{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value: \\\"x\\\": must be y\","
+		"\"field\":\"kind\"}]},\"code\":422"));
 	call_done(&c);
 }
 
@@ -127,7 +143,8 @@ TEST(managers_come_from_the_user_agent)
 	static const struct {
 		const char *agent, *manager;
 	} t[] = {
-		{ "kubectl/v1.36.0 (linux/amd64) kubernetes/x", "kubectl" }, { "curl", "curl" }, { "", "" }, { "/x", "" },
+		{ "kubectl/v1.36.0 (linux/amd64) kubernetes/x", "kubectl" }, { "curl", "curl" }, { "", "" },
+		{ "/x", "" },
 		{ "a\x01" "b\x7f" "c/1", "abc" }, { "\xc3\xa4h/1", "\xc3\xa4h" },
 	};
 	struct call c;

@@ -78,10 +78,10 @@ int subresource_answer(struct request *q, struct err *err)
 	return r;
 }
 
-void answer_done(struct request *q)
+void answer_created(struct request *q)
 {
 	struct val status = OBJECT(q->arena, F(kind, VAL_LIT("Status")), F(apiVersion, VAL_LIT("v1")), F(metadata, VAL_EMPTY_OBJECT),
 				   F(status, VAL_LIT("Success")), F(code, val_of_int(201)));
-	object_unref(TAKE(q->answer.object));
+	answer_done(q);
 	answer_val(q, 201, status, TYPE(meta_v1, Status));
 }

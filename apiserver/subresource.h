@@ -37,8 +37,8 @@ const struct subresource_view *subresource_view(const struct request *q);
 /* An answer with the stored object becomes one with what the view shows of it; for requests without a view, nothing. */
 int subresource_answer(struct request *q, struct err *err);
 
-/* {"kind":"Status",...,"status":"Success","code":201}: what was asked for is done. */
-void answer_done(struct request *q);
+/* {"kind":"Status",...,"status":"Success","code":201}: what was asked for is done. Replaces an answer that was there. */
+void answer_created(struct request *q);
 
 /* ---- one per subject ---- */
 

@@ -31,9 +31,14 @@ static int check_binding(struct request *q, struct val binding)
 
 static struct val merged(struct request *q, struct val map, struct val more)
 {
+	struct val_builder b = val_builder(q->arena);
+	if (!val_len(more))
+		return map;
+	VAL_EACH_MEMBER(m, map)
+		val_add_member(&b, m->key, m->val);
 	VAL_EACH_MEMBER(m, more)
-		map = val_put(q->arena, map, m->key, m->val);
-	return map;
+		val_add_member(&b, m->key, m->val);
+	return val_sorted(q->arena, val_end_object(&b));
 }
 
 /* A pod has the topology of its node. */
@@ -109,6 +114,6 @@ int binding_handle(struct request *q, struct err *err)
 	binding = with_topology(q, binding);
 	if ((r = change_object(q, pods, meta_key(q->arena, pods, q->namespace, name), bind_pod, &binding, NULL, err)) < 0)
 		return r;
-	answer_done(q);
+	answer_created(q);
 	return 0;
 }

@@ -8,11 +8,11 @@
 #include "apiserver/change.h"
 #include "apiserver/meta.h"
 #include "apiserver/pod.h"
+#include "apiserver/resets.h"
 #include "apiserver/subresource.h"
 #include "apiserver/write.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
-#include "machinery/apply.h"
 
 enum { ATTEMPTS_MAX = 20, RETRY_MS = 500, DISRUPTED_PODS_MAX = 2000, RETRY_AFTER_S = 10 };
 
@@ -87,18 +87,11 @@ static int none_allowed(struct request *q, struct val budget)
 /* This server writes the budget's status as one of its users. */
 static struct val with_managers(struct request *q, struct val before, struct val after)
 {
-	static const char *const spec_fields[] = { "spec", NULL };
-	const struct apply_reset reset = { .api_version = STR("policy/v1"), .fields = spec_fields };
-	struct apply_request req = {
-		.type = TYPE(policy_v1, PodDisruptionBudget),
-		.api_version = STR("policy/v1"),
-		.kind = STR("PodDisruptionBudget"),
-		.subresource = STR("status"),
-		.manager = STR("kube-apiserver"),
-		.now = meta_timestamp(q),
-		.resets = &reset,
-		.n_resets = 1,
-	};
+	const struct endpoint *e = kinds_endpoint(&q->server->kinds, STR("policy"), STR("v1"), STR("poddisruptionbudgets"),
+						  STR("status"));
+	if (!e)
+		return after;
+	struct apply_request req = apply_request_of(q, e, e->type, STR("kube-apiserver"));
 	struct val with;
 	return apply_update(q->arena, &req, before, after, &with, NULL) == 0 ? with : after;
 }
@@ -215,7 +208,7 @@ static int mark_and_delete(struct request *q, const struct eviction *e, struct v
 	q->delete_options = options;
 	int r = write_delete(q, err);
 	if (r == 0)
-		answer_done(q);
+		answer_created(q);
 	return r;
 }
 

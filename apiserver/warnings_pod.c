@@ -216,8 +216,19 @@ static size_t gather_ports(struct request *q, const struct field_path *at, struc
 	return n;
 }
 
+static bool has_ports(struct val spec)
+{
+	for (size_t l = 0; l < ARRAY_LEN(container_lists); l++)
+		VAL_EACH(c, val_member(spec, container_lists[l].list))
+			if (val_len(val_get(*c, ports)))
+				return true;
+	return false;
+}
+
 static void warn_ports(struct request *q, const struct field_path *at, struct val spec)
 {
+	if (!has_ports(spec))
+		return; /* room for many is only taken when there are some */
 	struct port *ports = ARENA_ARRAY(q->arena, struct port, PORTS_MAX);
 	size_t n = gather_ports(q, at, spec, ports);
 	for (size_t i = 0; i < n; i++) {

@@ -4,19 +4,51 @@
 /* Paths of one volume that are compared with each other. */
 enum { PATHS_MAX = 1024 };
 
-struct paths {
-	struct request *q;
-	str volume, kind;   /* its name, and what stands behind it in brackets */
-	struct {
-		str path, source;
-	} *all;
-	size_t n;
+/* Where paths come from, to be put into words when there is something to say. */
+struct origin {
+	const char *kind;
+	str name;
+	bool named;
 };
 
-static str place(struct request *q, str path, str source)
+#define ORIGIN(kind_) ((struct origin){ .kind = (kind_) })
+#define ORIGIN_NAMED(kind_, name_) ((struct origin){ .kind = (kind_), .name = (name_), .named = true })
+#define ORIGIN_NONE ((struct origin){ .kind = NULL })
+
+struct paths {
+	struct request *q;
+	str volume;
+	struct origin origin;   /* stands behind its name in brackets */
+	struct {
+		str path;
+		struct origin source;
+	} *all;
+	size_t n, cap;
+};
+
+static str origin_text(struct request *q, const struct origin *o)
+{
+	if (!o->named)
+		return str_of(o->kind);
+	return arena_printf(q->arena, "%s " STR_FMT, o->kind, STR_ARG(warn_quoted(q, o->name)));
+}
+
+static str place(struct request *q, str path, const struct origin *source)
 {
 	str quoted = warn_quoted(q, path);
-	return source.n ? arena_printf(q->arena, STR_FMT " (" STR_FMT ")", STR_ARG(quoted), STR_ARG(source)) : quoted;
+	if (!source->kind)
+		return quoted;
+	return arena_printf(q->arena, STR_FMT " (" STR_FMT ")", STR_ARG(quoted), STR_ARG(origin_text(q, source)));
+}
+
+static void paths_grow(struct paths *p)
+{
+	size_t cap = p->cap ? p->cap * 2 : 16;
+	void *all = arena_array_of(p->q->arena, cap, sizeof *p->all, _Alignof(str));
+	if (p->n)
+		memcpy(all, p->all, p->n * sizeof *p->all);
+	p->all = all;
+	p->cap = cap;
 }
 
 /* The same path, or one in the other. */
@@ -27,7 +59,7 @@ static bool overlap(str a, str b)
 	return a.n && str_starts(b, a) && (a.n == b.n || b.p[a.n] == '/');
 }
 
-static void paths_add(struct paths *p, str path, str source)
+static void paths_add(struct paths *p, str path, struct origin source)
 {
 	struct request *q = p->q;
 	while (path.n && path.p[path.n - 1] == '/')
@@ -37,58 +69,52 @@ static void paths_add(struct paths *p, str path, str source)
 	for (size_t i = 0; i < p->n; i++) {
 		if (!overlap(path, p->all[i].path))
 			continue;
-		str here = place(q, path, source), there = place(q, p->all[i].path, p->all[i].source);
+		str here = place(q, path, &source), there = place(q, p->all[i].path, &p->all[i].source);
 		warnf(q, "volume " STR_FMT " (" STR_FMT "): overlapping paths: " STR_FMT " with " STR_FMT,
-		      STR_ARG(warn_quoted(q, p->volume)), STR_ARG(p->kind), STR_ARG(here), STR_ARG(there));
+		      STR_ARG(warn_quoted(q, p->volume)), STR_ARG(origin_text(q, &p->origin)), STR_ARG(here), STR_ARG(there));
 	}
+	if (p->n == p->cap)
+		paths_grow(p);
 	p->all[p->n].path = path;
 	p->all[p->n++].source = source;
 }
 
-static void paths_add_items(struct paths *p, struct val items, str source)
+static void paths_add_items(struct paths *p, struct val items, struct origin source)
 {
 	VAL_EACH(item, items)
 		paths_add(p, val_str(*item, path), source);
 }
 
-static str named(struct request *q, const char *kind, str name)
-{
-	return arena_printf(q->arena, "%s " STR_FMT, kind, STR_ARG(warn_quoted(q, name)));
-}
-
 static void paths_add_certificate(struct paths *p, struct val source)
 {
-	paths_add(p, val_str(source, certificateChainPath), STR("PodCertificate chain"));
-	paths_add(p, val_str(source, keyPath), STR("PodCertificate key"));
-	paths_add(p, val_str(source, credentialBundlePath), STR("PodCertificate credential bundle"));
+	paths_add(p, val_str(source, certificateChainPath), ORIGIN("PodCertificate chain"));
+	paths_add(p, val_str(source, keyPath), ORIGIN("PodCertificate key"));
+	paths_add(p, val_str(source, credentialBundlePath), ORIGIN("PodCertificate credential bundle"));
 }
 
 static void paths_add_source(struct paths *p, struct val source)
 {
-	struct request *q = p->q;
 	if (val_has(source, configMap, items)) {
-		paths_add_items(p, val_get(source, configMap, items), named(q, "ConfigMap", val_str(source, configMap, name)));
+		paths_add_items(p, val_get(source, configMap, items), ORIGIN_NAMED("ConfigMap", val_str(source, configMap, name)));
 	} else if (val_has(source, secret, items)) {
-		paths_add_items(p, val_get(source, secret, items), named(q, "Secret", val_str(source, secret, name)));
+		paths_add_items(p, val_get(source, secret, items), ORIGIN_NAMED("Secret", val_str(source, secret, name)));
 	} else if (val_has(source, downwardAPI, items)) {
-		paths_add_items(p, val_get(source, downwardAPI, items), STR("DownwardAPI"));
+		paths_add_items(p, val_get(source, downwardAPI, items), ORIGIN("DownwardAPI"));
 	} else if (val_has(source, serviceAccountToken)) {
-		paths_add(p, val_str(source, serviceAccountToken, path), STR("ServiceAccountToken"));
+		paths_add(p, val_str(source, serviceAccountToken, path), ORIGIN("ServiceAccountToken"));
 	} else if (val_has(source, clusterTrustBundle)) {
 		struct val bundle = val_get(source, clusterTrustBundle);
 		str name = val_has(bundle, name) ? val_str(bundle, name) : val_str(bundle, signerName);
-		paths_add(p, val_str(bundle, path), named(q, "ClusterTrustBundle", name));
+		paths_add(p, val_str(bundle, path), ORIGIN_NAMED("ClusterTrustBundle", name));
 	} else if (val_has(source, podCertificate)) {
 		paths_add_certificate(p, val_get(source, podCertificate));
 	}
 }
 
-static void paths_begin(struct paths *p, str kind)
+static void paths_begin(struct paths *p, struct origin origin)
 {
-	p->kind = kind;
+	p->origin = origin;
 	p->n = 0;
-	if (!p->all)
-		p->all = arena_array_of(p->q->arena, PATHS_MAX, sizeof *p->all, _Alignof(str));
 }
 
 void warn_volume_paths(struct request *q, struct val volumes)
@@ -97,20 +123,20 @@ void warn_volume_paths(struct request *q, struct val volumes)
 	VAL_EACH(v, volumes) {
 		p.volume = val_str(*v, name);
 		if (val_has(*v, configMap, items)) {
-			paths_begin(&p, named(q, "ConfigMap", val_str(*v, configMap, name)));
-			paths_add_items(&p, val_get(*v, configMap, items), STR_NONE);
+			paths_begin(&p, ORIGIN_NAMED("ConfigMap", val_str(*v, configMap, name)));
+			paths_add_items(&p, val_get(*v, configMap, items), ORIGIN_NONE);
 		}
 		if (val_has(*v, secret, items)) {
-			paths_begin(&p, named(q, "Secret", val_str(*v, secret, secretName)));
-			paths_add_items(&p, val_get(*v, secret, items), STR_NONE);
+			paths_begin(&p, ORIGIN_NAMED("Secret", val_str(*v, secret, secretName)));
+			paths_add_items(&p, val_get(*v, secret, items), ORIGIN_NONE);
 		}
 		if (val_has(*v, downwardAPI, items)) {
-			paths_begin(&p, STR("DownwardAPI"));
-			paths_add_items(&p, val_get(*v, downwardAPI, items), STR_NONE);
+			paths_begin(&p, ORIGIN("DownwardAPI"));
+			paths_add_items(&p, val_get(*v, downwardAPI, items), ORIGIN_NONE);
 		}
 		if (!val_has(*v, projected))
 			continue;
-		paths_begin(&p, STR("Projected"));
+		paths_begin(&p, ORIGIN("Projected"));
 		VAL_EACH(source, val_get(*v, projected, sources)) {
 			if (!val_len(*source))
 				warnf(q, "volume " STR_FMT " (Projected) has no sources provided", STR_ARG(warn_quoted(q, p.volume)));

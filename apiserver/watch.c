@@ -220,11 +220,8 @@ static int next_change(struct watch *w)
 	return 0;
 }
 
-/* Puts the next event into the empty pieces: 1, or 0 when there is none now or ever (w->over), or an error. */
-static int next_event(struct watch *w)
+static int next_shown(struct watch *w)
 {
-	pieces_clear(&w->pieces);
-	object_unref(TAKE(w->shown));
 	int r;
 	if (w->over)
 		return 0;
@@ -243,6 +240,27 @@ static int next_event(struct watch *w)
 	return r < 0 ? r : 1;
 }
 
+/* What keeps a watch from beginning or from going on is told as its last event. */
+static void watch_fail(struct watch *w, struct val status)
+{
+	w->over = true;
+	(void)show_val(w, EVENT_ERROR, status, TYPE(meta_v1, Status));
+}
+
+/* Puts the next event into the empty pieces; false when there is none now or ever (w->over). */
+static bool next_event(struct watch *w)
+{
+	pieces_clear(&w->pieces);
+	object_unref(TAKE(w->shown));
+	int r = next_shown(w);
+	if (r < 0) { /* nobody may miss an event without knowing */
+		watch_fail(w, status_of(&w->scratch, ERR_INTERNAL, 500, STR("InternalError"), VAL_EMPTY,
+					STR("Internal error occurred: an event could not be encoded")));
+		return !pieces_empty(&w->pieces);
+	}
+	return r > 0;
+}
+
 /* ---- the source ---- */
 
 static ssize_t watch_fill(struct http_source *source, char *p, size_t n)
@@ -250,10 +268,7 @@ static ssize_t watch_fill(struct http_source *source, char *p, size_t n)
 	struct watch *w = CONTAINER_OF(source, struct watch, source);
 	size_t done = pieces_take(&w->pieces, p, n);
 	while (done < n && pieces_empty(&w->pieces)) {
-		int r = next_event(w);
-		if (r < 0)
-			return -ERR_INTERNAL;
-		if (r == 0)
+		if (!next_event(w))
 			break;
 		done += pieces_take(&w->pieces, p + done, n - done);
 	}
@@ -288,7 +303,7 @@ static void watch_wake(struct cache_watcher *watcher)
 {
 	struct watch *w = CONTAINER_OF(watcher, struct watch, watcher);
 	bool busy = w->initial.objects || w->initial_bookmark || !pieces_empty(&w->pieces);
-	if (busy || next_event(w) != 0 || w->over)
+	if (busy || next_event(w) || w->over)
 		http_wake(&w->source);
 }
 
@@ -334,11 +349,11 @@ static struct watch *watch_new(struct request *q, const struct list_options *o, 
 
 static void watch_begin_timer(struct watch *w)
 {
-	int64_t ns = MIN(w->options.timeout_s, (int64_t)TIMEOUT_MAX_S) * NS_PER_S;
+	int64_t asked_s = MIN(w->options.timeout_s, (int64_t)TIMEOUT_MAX_S), ns = MAX(asked_s, (int64_t)-1) * NS_PER_S;
 	int64_t least = w->server->options.min_request_timeout_s * NS_PER_S;
-	if (ns <= 0 && least > 0)
+	if (ns == 0 && least > 0)
 		ns = least + (int64_t)random_below((uint64_t)least);
-	w->end_ns = ns > 0 ? clock_now_ns() + ns : INT64_MAX;
+	w->end_ns = ns ? clock_now_ns() + MAX(ns, (int64_t)0) : INT64_MAX; /* negative: at once, as in Kubernetes */
 	schedule(w);
 }
 
@@ -357,13 +372,6 @@ static int watch_begin(struct watch *w, struct kind *kind, int64_t revision, str
 	int r = cache_watch_begin(kind, revision, &w->watcher, err);
 	w->following = r >= 0;
 	return r;
-}
-
-/* Once a watch may begin at all, what keeps it from doing so is told as its only event. */
-static void watch_fail(struct watch *w, struct val status)
-{
-	w->over = true;
-	(void)show_val(w, EVENT_ERROR, status, TYPE(meta_v1, Status));
 }
 
 int read_watch(struct request *q, struct err *err)

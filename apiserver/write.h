@@ -44,6 +44,8 @@ void admin_access_check(struct request *q, struct field_errors *e);
 /* 404 for the object that the path names. */
 int write_not_found(struct request *q);
 
+/* (suspends) The write is over: what the kind's begin hook took for it is kept, or given back. Nothing if it took nothing. */
+void write_finish(struct request *q, bool stored);
 /* (suspends) Stores q->object, or finds that there is nothing to do. Answers, or STAGE_AGAIN. */
 int write_commit(struct request *q, struct err *err);
 /* (suspends) DELETE of one object and of a collection. */

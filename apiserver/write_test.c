@@ -23,14 +23,20 @@ TEST(write_options_are_checked)
 		{ "?dryRun=All&dryRun=All&fieldManager=me&fieldValidation=Strict", "CreateOptions", false, NULL },
 		{ "?fieldManager=\xc3\xa4", "UpdateOptions", false, NULL },
 		{ "?fieldManager=me&force=true", "PatchOptions", true, NULL },
-		{ "?dryRun=Some", "CreateOptions", false, INVALID("CreateOptions", "dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"") },
-		{ "?dryRun=", "CreateOptions", false, INVALID("CreateOptions", "dryRun: Unsupported value: [\"\"]: supported values: \"All\"") },
+		{ "?dryRun=Some", "CreateOptions", false, INVALID("CreateOptions",
+		  "dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"") },
+		{ "?dryRun=", "CreateOptions", false, INVALID("CreateOptions",
+		  "dryRun: Unsupported value: [\"\"]: supported values: \"All\"") },
 		{ "?fieldValidation=strict", "UpdateOptions", false,
-		  INVALID("UpdateOptions", "fieldValidation: Unsupported value: \"strict\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"") },
+		  INVALID("UpdateOptions", "fieldValidation: Unsupported value: \"strict\": supported values: \"\", "
+			  "\"Ignore\", \"Strict\", \"Warn\"") },
 		{ "?fieldManager=a%01b", "CreateOptions", false,
-		  INVALID("CreateOptions", "fieldManager: Invalid value: \"a\\x01b\": should only contain printable characters") },
-		{ "", "PatchOptions", true, INVALID("PatchOptions", "fieldManager: Required value: is required for apply patch") },
-		{ "?force=true", "PatchOptions", false, INVALID("PatchOptions", "force: Forbidden: may not be specified for non-apply patch") },
+		  INVALID("CreateOptions", "fieldManager: Invalid value: \"a\\x01b\": should only contain printable "
+			  "characters") },
+		{ "", "PatchOptions", true, INVALID("PatchOptions", "fieldManager: Required value: is required for "
+		  "apply patch") },
+		{ "?force=true", "PatchOptions", false, INVALID("PatchOptions",
+		  "force: Forbidden: may not be specified for non-apply patch") },
 	};
 	struct call c;
 
@@ -62,7 +68,8 @@ TEST(write_options_are_kept)
 	call_new(&c, STR("POST"), str_of(name));
 	CHECK_INT(stage_info(&c.q, &c.err), STAGE_NEXT);
 	CHECK_INT(write_options(&c.q, STR("CreateOptions"), false), -ERR_INVALID);
-	CHECK_STR(val_str(c.q.failure, message), "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes");
+	CHECK_STR(val_str(c.q.failure, message), "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: "
+		"may not be more than 128 bytes");
 	call_done(&c);
 }
 
@@ -86,10 +93,12 @@ FIBER_TEST(delete_options_are_read)
 	CHECK(val_int(c.q.delete_options, gracePeriodSeconds) == 5 && c.q.dry_run);
 	CHECK_STR(val_str(c.q.delete_options, propagationPolicy), "Orphan");
 	/* a body wins over the query, and need not say what it is */
-	CHECK_INT(delete_options(&c, "?gracePeriodSeconds=5", "{\"gracePeriodSeconds\":7,\"preconditions\":{\"uid\":\"u\"}}"), 0);
+	CHECK_INT(delete_options(&c, "?gracePeriodSeconds=5", "{\"gracePeriodSeconds\":7,"
+		"\"preconditions\":{\"uid\":\"u\"}}"), 0);
 	CHECK_INT(val_int(c.q.delete_options, gracePeriodSeconds), 7);
 	CHECK_STR(val_str(c.q.delete_options, preconditions, uid), "u");
-	CHECK_INT(delete_options(&c, "", "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"apps/v1\",\"gracePeriodSeconds\":9}"), 0);
+	CHECK_INT(delete_options(&c, "", "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"apps/v1\","
+		"\"gracePeriodSeconds\":9}"), 0);
 	CHECK_INT(val_int(c.q.delete_options, gracePeriodSeconds), 9);
 	call_done(&c);
 }
@@ -102,13 +111,18 @@ FIBER_TEST(delete_options_are_checked)
 		const char *message;
 	} t[] = {
 		{ "?gracePeriodSeconds=x", NULL, 400, "strconv.ParseInt: parsing \"x\": invalid syntax" },
-		{ "", "not json", 400, "couldn't get version/kind; json parse error: invalid character 'o' in literal null (expecting 'u')" },
+		{ "", "not json", 400, "couldn't get version/kind; json parse error: invalid character 'o' in literal "
+		  "null (expecting 'u')" },
 		{ "", "{\"kind\":\"Foo\",\"apiVersion\":\"v1\"}", 400,
-		  "no kind \"Foo\" is registered for version \"v1\" in scheme \"pkg/apis/meta/internalversion/scheme/register.go:27\"" },
-		{ "?dryRun=x", NULL, 422, "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"x\"]: supported values: \"All\"" },
-		{ "?propagationPolicy=x", NULL, 422, "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"x\":"
+		  "no kind \"Foo\" is registered for version \"v1\" in scheme "
+		  "\"pkg/apis/meta/internalversion/scheme/register.go:27\"" },
+		{ "?dryRun=x", NULL, 422, "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: "
+		  "[\"x\"]: supported values: \"All\"" },
+		{ "?propagationPolicy=x", NULL, 422, "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: "
+		  "Unsupported value: \"x\":"
 		  " supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
-		{ "?propagationPolicy=Orphan&orphanDependents=true", NULL, 422, "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy:"
+		{ "?propagationPolicy=Orphan&orphanDependents=true", NULL, 422,
+		  "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy:"
 		  " Invalid value: \"Orphan\": orphanDependents and deletionPropagation cannot be both set" },
 	};
 	static struct call c;
@@ -161,14 +175,19 @@ TEST(stored_objects_have_no_empty_lists)
 	static const struct {
 		const char *in, *out;
 	} t[] = {
-		{ "{\"metadata\":{\"name\":\"p\",\"labels\":{},\"finalizers\":[]},\"spec\":{\"volumes\":[],\"containers\":[{\"name\":\"c\",\"args\":[]}]}}",
-		  "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{}}]},\"status\":{}}" },
-		{ "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\",\"env\":[]},{\"name\":\"c\"}]}}",
-		  "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"a\",\"resources\":{}},{\"name\":\"b\",\"resources\":{}},"
+		{ "{\"metadata\":{\"name\":\"p\",\"labels\":{},\"finalizers\":[]},\"spec\":{\"volumes\":[],"
+		  "\"containers\":[{\"name\":\"c\",\"args\":[]}]}}",
+		  "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{}}]},"
+		  "\"status\":{}}" },
+		{ "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\","
+		  "\"env\":[]},{\"name\":\"c\"}]}}",
+		  "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"a\",\"resources\":{}},"
+		  "{\"name\":\"b\",\"resources\":{}},"
 		  "{\"name\":\"c\",\"resources\":{}}]},\"status\":{}}" },
 		/* what is an object of its own stays, though empty */
 		{ "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"securityContext\":{},\"containers\":null}}",
-		  "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":null,\"securityContext\":{}},\"status\":{}}" },
+		  "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":null,\"securityContext\":{}},"
+		  "\"status\":{}}" },
 	};
 	struct arena a = ARENA_INIT;
 	struct kind kind = { .hub = TYPE(core_v1, Pod), .protobuf = true };
@@ -176,7 +195,8 @@ TEST(stored_objects_have_no_empty_lists)
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
 		struct val v;
-		CHECK_ROW(i, json_decode(&a, str_of(t[i].in), &(struct json_decode_options){ .type = kind.hub }, &v, NULL) == 0);
+		CHECK_ROW(i, json_decode(&a, str_of(t[i].in), &(struct json_decode_options){ .type = kind.hub }, &v,
+			NULL) == 0);
 		struct val stored = cache_stored_form(&a, &kind, v);
 		CHECK_ROW(i, json_encode(&b, stored, &(struct json_encode_options){ .type = kind.hub }, NULL) == 0);
 		CHECK_STR_ROW(i, buf_str(&b), t[i].out);

@@ -22,11 +22,8 @@ void buf_reset(struct buf *b)
 		b->p[0] = '\0';
 }
 
-char *buf_reserve(struct buf *b, size_t n)
+char *buf_grow(struct buf *b, size_t n)
 {
-	/* cap is never above max + 1, so what fits in the memory is within the maximum too. */
-	if (LIKELY(n < b->cap - b->n && !b->overflow))
-		return b->p + b->n;
 	size_t max = MIN(b->max, SIZE_MAX / 4);
 	if (b->overflow || n > max || b->n > max - n) {
 		b->overflow = true;
@@ -41,12 +38,6 @@ char *buf_reserve(struct buf *b, size_t n)
 	return b->p + b->n;
 }
 
-void buf_commit(struct buf *b, size_t n)
-{
-	b->n += n;
-	b->p[b->n] = '\0';
-}
-
 void buf_add(struct buf *b, str s)
 {
 	char *at = buf_reserve(b, s.n);
@@ -55,15 +46,6 @@ void buf_add(struct buf *b, str s)
 	if (s.n)
 		memcpy(at, s.p, s.n);
 	buf_commit(b, s.n);
-}
-
-void buf_addc(struct buf *b, char c)
-{
-	char *at = buf_reserve(b, 1);
-	if (!at)
-		return;
-	*at = c;
-	buf_commit(b, 1);
 }
 
 void buf_addf(struct buf *b, const char *fmt, ...)

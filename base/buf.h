@@ -20,11 +20,33 @@ void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
 /* Empties the buffer and keeps its memory. */
 void buf_reset(struct buf *b);
+/* buf_reserve when there is no room yet. */
+char *buf_grow(struct buf *b, size_t n);
+
 /* Room for n more bytes at the returned place, to be followed by buf_commit; NULL and overflow if that is too much. */
-char *buf_reserve(struct buf *b, size_t n);
-void buf_commit(struct buf *b, size_t n);
+static inline char *buf_reserve(struct buf *b, size_t n)
+{
+	/* cap is never above max + 1, so what fits in the memory is within the maximum too. */
+	return LIKELY(n < b->cap - b->n && !b->overflow) ? b->p + b->n : buf_grow(b, n);
+}
+
+static inline void buf_commit(struct buf *b, size_t n)
+{
+	b->n += n;
+	b->p[b->n] = '\0';
+}
+
 void buf_add(struct buf *b, str s);
-void buf_addc(struct buf *b, char c);
+
+static inline void buf_addc(struct buf *b, char c)
+{
+	char *at = buf_reserve(b, 1);
+	if (!at)
+		return;
+	*at = c;
+	buf_commit(b, 1);
+}
+
 void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* In double quotes with Go's escapes, as %q prints a string there. */
 void buf_add_quoted(struct buf *b, str s);

@@ -32,6 +32,20 @@ static void number(struct assembly *as, str text)
 	assembly_scalar(as, &s);
 }
 
+/* Whether the value is what a field of that kind holds, so that nothing has to be made of it. */
+static bool fits(const struct target *t, struct val v)
+{
+	if (t->shape != SHAPE_ONE)
+		return false;
+	switch ((enum field_kind)t->kind) {
+	case KIND_STRING: return v.type == VAL_STRING;
+	case KIND_BOOL: return v.type == VAL_BOOL;
+	case KIND_INT32: return v.type == VAL_INT && v.i == (int32_t)v.i;
+	case KIND_INT64: return v.type == VAL_INT;
+	default: return false;
+	}
+}
+
 /* Anything that has no children. */
 static int feed_leaf(struct assembly *as, struct val v, struct err *err)
 {
@@ -40,7 +54,7 @@ static int feed_leaf(struct assembly *as, struct val v, struct err *err)
 
 	if (as->target.kind == KIND_FIELDS && as->target.shape == SHAPE_ONE && !val_is_nil(v))
 		return raw_value(as, v, err);
-	if ((v.type == VAL_RAW && as->target.kind == KIND_JSON) ||
+	if (fits(&as->target, v) || (v.type == VAL_RAW && as->target.kind == KIND_JSON) ||
 	    (v.type == VAL_STRING && as->target.kind == KIND_RAW_BYTES)) {
 		assembly_deliver(as, v); /* trees have these as they are, JSON does not */
 		return 0;
@@ -67,22 +81,35 @@ static int feed_leaf(struct assembly *as, struct val v, struct err *err)
 	return 0;
 }
 
-static int feed(struct assembly *as, struct walk *w, struct val v, struct err *err)
+/* base: what the tree that was edited has in this place, or VAL_NONE. */
+static int feed(struct assembly *as, struct walk *w, struct val v, struct val base, struct err *err)
 {
 	bool raw = as->target.kind == KIND_FIELDS && as->target.shape == SHAPE_ONE;
 
+	if (val_exists(base) && val_same(v, base)) {
+		assembly_deliver(as, v);
+		return 0;
+	}
 	if (v.type < VAL_LIST || raw)
 		return feed_leaf(as, v, err);
 	if (as->n_frames == VAL_MAX_DEPTH)
 		return err_set(err, ERR_BAD_REQUEST, "exceeded max depth");
 	if (assembly_open(as, v.type == VAL_OBJECT))
-		walk_push(w, v);
+		walk_push(w, v)->other = base;
 	return 0;
 }
 
-static int feed_tree(struct assembly *as, struct walk *w, struct val v, struct err *err)
+/* Member i of what was edited is most likely the one that is member i now. */
+static struct val base_member(struct val base, uint32_t i, atom key)
 {
-	int r = feed(as, w, v, err);
+	if (base.type == VAL_OBJECT && i < base.n && base.members[i].key == key)
+		return base.members[i].val;
+	return val_member(base, key);
+}
+
+static int feed_tree(struct assembly *as, struct walk *w, struct val v, struct val base, struct err *err)
+{
+	int r = feed(as, w, v, base, err);
 
 	for (struct walk_frame *f; r == 0 && !as->failed && (f = walk_top(w));) {
 		if (f->i == f->v.n) {
@@ -92,15 +119,15 @@ static int feed_tree(struct assembly *as, struct walk *w, struct val v, struct e
 		}
 		uint32_t i = f->i++;
 		if (f->v.type == VAL_LIST)
-			r = feed(as, w, f->v.items[i], err);
+			r = feed(as, w, f->v.items[i], val_at(f->other, i), err);
 		else if (assembly_key(as, atom_str(f->v.members[i].key), f->v.members[i].key))
-			r = feed(as, w, f->v.members[i].val, err);
+			r = feed(as, w, f->v.members[i].val, base_member(f->other, i, f->v.members[i].key), err);
 	}
 	return r;
 }
 
-int val_canonical(struct arena *a, struct val v, const struct type *type, struct strict_errors *strict,
-		  struct val *ret, struct err *err)
+static int canonical(struct arena *a, struct val v, struct val base, const struct type *type, struct strict_errors *strict,
+		     struct val *ret, struct err *err)
 {
 	struct assembly as;
 	struct walk w;
@@ -108,10 +135,25 @@ int val_canonical(struct arena *a, struct val v, const struct type *type, struct
 	assembly_init(&as, a, type, strict);
 	as.sort_free = true;
 	walk_init(&w);
-	int r = feed_tree(&as, &w, v, err);
+	int r = feed_tree(&as, &w, v, base, err);
 	if (r == 0)
 		r = assembly_finish(&as, ret, err);
 	walk_done(&w);
 	assembly_done(&as);
 	return r;
+}
+
+int val_canonical(struct arena *a, struct val v, const struct type *type, struct strict_errors *strict, struct val *ret,
+		  struct err *err)
+{
+	return canonical(a, v, VAL_EMPTY, type, strict, ret, err);
+}
+
+int val_canonical_edit(struct arena *a, struct val v, struct val base, const struct type *type, struct val *ret,
+		       struct err *err)
+{
+	if (!val_same(v, base))
+		return canonical(a, v, base, type, NULL, ret, err);
+	*ret = v;
+	return 0;
 }

@@ -103,3 +103,52 @@ TEST(canonical_depth)
 	CHECK(val_canonical(&a, v, TYPE(apiextensions_v1, JSONSchemaProps), NULL, &out, &err) == -ERR_BAD_REQUEST);
 	CHECK_STR(err_str(&err), "exceeded max depth");
 }
+
+static struct val decode_pod(struct arena *a, const char *text)
+{
+	struct json_decode_options typed = { .type = TYPE(core_v1, Pod) };
+	struct val v;
+	CHECK(json_decode(a, str_of(text), &typed, &v, NULL) == 0);
+	return v;
+}
+
+/* What an edit left alone is shared, the rest is brought into the form that a full pass gives it. */
+TEST(canonical_edit_equals_a_full_pass)
+{
+	CLEANUP(buf_done) struct buf x = BUF_INIT(1 << 20), y = BUF_INIT(1 << 20);
+	CLEANUP(arena_done) struct arena arena = ARENA_INIT;
+	struct arena *a = &arena;
+	const struct type *type = TYPE(core_v1, Pod);
+	struct val pod = decode_pod(a, "{\"metadata\":{\"name\":\"p\",\"labels\":{\"b\":\"2\"}},\"spec\":{\"containers\":"
+				       "[{\"name\":\"c\",\"image\":\"i\"},{\"name\":\"d\"}],\"nodeName\":\"n\"}}");
+	struct val containers = val_get(pod, spec, containers), first = val_at(containers, 0);
+	struct val changed = val_put(a, first, A_command, LIST(a, VAL_LIT("x")));
+	const struct val t[] = {
+		pod,
+		val_with(a, pod, VAL_LIT("kind"), kind),
+		val_with(a, pod, VAL_LIT("uid"), metadata, uid),
+		val_with(a, pod, VAL_LIT(""), spec, nodeName),
+		val_with(a, pod, val_put(a, val_get(pod, metadata, labels), A_apiVersion, VAL_LIT("1")), metadata, labels),
+		val_with(a, pod, val_list_set(a, containers, 0, changed), spec, containers),
+		val_with(a, pod, val_list_remove(a, containers, 0), spec, containers),
+		val_with(a, pod, val_list_append(a, containers, first), spec, initContainers),
+		val_with(a, pod, val_of_int(0), spec, priority),
+		val_with(a, pod, OBJECT(a, F(memory, VAL_LIT("1024Ki"))), spec, overhead),
+		val_with(a, pod, VAL_LIT("x"), spec, priority),
+		val_without(a, pod, spec, containers),
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct err err = ERR_INIT, err2 = ERR_INIT;
+		struct val full, edited;
+		int r = val_canonical(a, t[i], type, NULL, &full, &err);
+		CHECK_ROW(i, val_canonical_edit(a, t[i], pod, type, &edited, &err2) == r);
+		CHECK_STR_ROW(i, err_str(&err2), err.msg);
+		if (r == 0)
+			CHECK_ROW(i, str_eq(encode(&x, full, NULL), encode(&y, edited, NULL)));
+	}
+	struct val same, moved;
+	CHECK(val_canonical_edit(a, pod, pod, type, &same, NULL) == 0 && val_same(same, pod));
+	CHECK(val_canonical_edit(a, t[2], pod, type, &moved, NULL) == 0);
+	CHECK(val_same(val_get(moved, spec), val_get(pod, spec)));
+}

@@ -19,5 +19,7 @@
  * -ERR_BAD_REQUEST with Go's wording when a value does not fit its field; unknown fields go to strict when it is given.
  */
 int val_canonical(struct arena *a, struct val v, const struct type *type, struct strict_errors *strict, struct val *ret, struct err *err);
+/* The same for a tree that came from a typed one by edits: what is still the same as in base is taken as it is. */
+int val_canonical_edit(struct arena *a, struct val v, struct val base, const struct type *type, struct val *ret, struct err *err);
 
 #endif

@@ -17,7 +17,7 @@
 
 struct level {
 	const struct type *object, *message; /* message: object, or something embedded in it */
-	uint32_t cells;              /* the first cell of object */
+	uint32_t cells;              /* the first cell of message */
 	uint16_t left;               /* wire entries still to be written */
 	uint16_t number;             /* of the field in the message around; 0 for the root */
 	bool embedded, entry;        /* entry: it is the value of a map entry */
@@ -331,8 +331,7 @@ static int push_object(struct encoder *e, const struct type *type, unsigned numb
 		e->cells = mem_resize(e->cells, e->cap_cells * sizeof(*e->cells));
 	}
 	const struct val **cells = &e->cells[e->n_cells];
-	for (unsigned i = 0; i < type->n_fields; i++)
-		cells[i] = NULL;
+	memset(cells, 0, type->n_fields * sizeof(*cells));
 	struct level *l = push(e, type, number);
 	l->object = type;
 	l->cells = e->n_cells;
@@ -443,19 +442,24 @@ static bool is_written(const struct level *l, const struct field *f, struct val 
 	return !val_is_nil(v) || !nil_is_absent;
 }
 
+/* The fields of what is embedded stand in a row among those of what is around it: the place of the first. */
+static uint32_t embedded_at(const struct type *around, const struct type *embedded)
+{
+	return embedded->n_fields ? (uint32_t)(type_field(around, embedded->fields[0].name) - around->fields) : 0;
+}
+
 static int put_field(struct encoder *e, struct level *l)
 {
 	const struct wire *w = &l->message->wire[--l->left];
 	if (w->embedded) {
 		struct level around = *l, *inner = push(e, w->embedded, w->number);
 		inner->object = around.object;
-		inner->cells = around.cells;
+		inner->cells = around.cells + embedded_at(around.message, w->embedded);
 		inner->embedded = true;
 		return 0;
 	}
 	const struct field *f = &l->message->fields[w->field];
-	size_t index = l->embedded ? (size_t)(type_field(l->object, f->name) - l->object->fields) : w->field;
-	const struct val *cell = e->cells[l->cells + index];
+	const struct val *cell = e->cells[l->cells + w->field];
 	struct val v = cell ? *cell : VAL_EMPTY;
 	if (f->shape != SHAPE_ONE)
 		return begin_many(e, l, f, v);
@@ -469,6 +473,18 @@ static int put_field(struct encoder *e, struct level *l)
 	return 0;
 }
 
+/* Passes over fields that are absent and then not written: most of a large type. */
+static void skip_absent(const struct encoder *e, struct level *l)
+{
+	while (l->left) {
+		const struct wire *w = &l->message->wire[l->left - 1];
+		const struct field *f = &l->message->fields[w->field];
+		if (w->embedded || e->cells[l->cells + w->field] || (f->shape == SHAPE_ONE && !(f->flags & FIELD_POINTER)))
+			return;
+		l->left--;
+	}
+}
+
 static int run(struct encoder *e)
 {
 	int r = 0;
@@ -476,7 +492,7 @@ static int run(struct encoder *e)
 		struct level *l = &e->levels[e->n_levels - 1];
 		if (l->items)
 			r = put_item(e, l);
-		else if (l->left)
+		else if (skip_absent(e, l), l->left)
 			r = put_field(e, l);
 		else
 			pop(e);

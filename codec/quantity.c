@@ -175,6 +175,10 @@ static quantity_nanos binary_nanos(const struct number *x)
 		if (whole > INT64_MAX)
 			return BINARY_MAX;
 	}
+	if (!x->frac.n) { /* as good as always */
+		whole <<= x->exponent;
+		return whole >= INT64_MAX ? BINARY_MAX : (quantity_nanos)whole * NANO;
+	}
 	for (size_t i = 0; i < LIMBS * LIMB_DIGITS; i++)
 		limb[i / LIMB_DIGITS] = limb[i / LIMB_DIGITS] * 10 + (i < x->frac.n ? digit(x, x->whole.n + i) : 0);
 	size_t end = x->whole.n + x->frac.n, kept = MIN(end, x->whole.n + LIMBS * LIMB_DIGITS);

@@ -60,8 +60,10 @@ const struct resource *schema_resource(const struct type *type, str subresource)
 {
 	for (const struct resource *r = schema_resources; r < schema_resources + schema_n_resources; r++) {
 		str name, below;
+		if (r->type != type)
+			continue;
 		(void)str_cut(r->name, '/', &name, &below);
-		if (r->type == type && str_eq(below, subresource))
+		if (str_eq(below, subresource))
 			return r;
 	}
 	return NULL;

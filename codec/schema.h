@@ -52,6 +52,7 @@ enum field_flags {
 	FIELD_EMBEDDED = 1 << 10, /* JSON: stands in the object around it (flattened), see struct wire */
 	FIELD_REPLACE = 1 << 11,  /* strategic merge: replaced as a whole, though it is an object */
 	FIELD_GRANULAR = 1 << 12, /* server-side apply: by member, though its type is TYPE_ATOMIC */
+	FIELD_DEFAULT = 1 << 13,  /* an absent one gets facts->default_json, which is more than the zero that it has anyway */
 };
 
 struct type;
@@ -107,6 +108,7 @@ enum type_flags {
 	TYPE_LIST = 1 << 1,     /* a list kind: metadata is ListMeta, has items */
 	TYPE_PROTO3 = 1 << 2,   /* etcd and CRI: zero scalars are not written, repeated numbers are packed */
 	TYPE_ATOMIC = 1 << 3,   /* server-side apply: replaced as a whole */
+	TYPE_DEFAULTS = 1 << 4, /* it or what is in it has a FIELD_DEFAULT */
 };
 
 struct type {

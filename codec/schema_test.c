@@ -248,3 +248,23 @@ TEST(schema_resources_of_types)
 	CHECK(!type_is_namespaced(TYPE(core_v1, Node)));
 	CHECK(type_is_namespaced(TYPE(autoscaling_v1, Scale)));
 }
+
+/* A default that is only the zero that a field has anyway is none; what contains one is marked, through any depth. */
+TEST(schema_marks_defaults)
+{
+	const struct type *port = TYPE(core_v1, ContainerPort), *meta = TYPE(meta_v1, ObjectMeta);
+
+	CHECK(type_field(port, A_protocol)->flags & FIELD_DEFAULT);
+	CHECK(!(type_field(port, A_containerPort)->flags & FIELD_DEFAULT));
+	CHECK(port->flags & TYPE_DEFAULTS);
+	CHECK(TYPE(core_v1, Pod)->flags & TYPE_DEFAULTS);
+	CHECK(TYPE(apps_v1, DeploymentList)->flags & TYPE_DEFAULTS);
+	CHECK(!(meta->flags & TYPE_DEFAULTS));
+	CHECK(!(TYPE(core_v1, ConfigMap)->flags & TYPE_DEFAULTS));
+	for (size_t i = 0; i < schema_n_types; i++)
+		for (unsigned k = 0; k < schema_types[i]->n_fields; k++) {
+			const struct field *f = &schema_types[i]->fields[k];
+			CHECK_ROW(i, !(f->flags & FIELD_DEFAULT) || f->facts->default_json.n);
+			CHECK_ROW(i, !f->type || !(f->type->flags & TYPE_DEFAULTS) || schema_types[i]->flags & TYPE_DEFAULTS);
+		}
+}

@@ -153,6 +153,11 @@ static inline int64_t val_as_int(struct val v)
 	return v.type == VAL_INT ? v.i : 0;
 }
 static inline double val_as_double(struct val v) { return v.type == VAL_DOUBLE ? v.d : v.type == VAL_INT ? (double)v.i : 0; }
+/*
+ * Whether both are one value: the same number, or the same text, list or object at the same place. Cheap, and true only for
+ * equal ones: what an edit has left alone is still the same.
+ */
+static inline bool val_same(struct val a, struct val b) { return a.type == b.type && a.n == b.n && a.i == b.i; }
 /* Items of a list or members of an object, else 0. */
 static inline uint32_t val_len(struct val v) { return v.type >= VAL_LIST ? v.n : 0; }
 
@@ -200,7 +205,7 @@ struct val val_path(struct val v, const atom *path, size_t n);
 #define val_double(v, ...) val_as_double(val_get(v, __VA_ARGS__))
 #define val_has(v, ...) val_exists(val_get(v, __VA_ARGS__))
 
-/* ---- editing: the result is new, the argument stays as it was ---- */
+/* ---- editing: the argument stays as it was; the result is new, or the argument when nothing was to change ---- */
 
 /* Sets (VAL_NONE: removes) one member; a v that is no object counts as an empty one. */
 struct val val_put(struct arena *a, struct val object, atom key, struct val v);

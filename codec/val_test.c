@@ -253,3 +253,17 @@ TEST(val_diff_names_the_places)
 	CHECK_STR(got.text, "-metadata.labels[example.com/tier]\n~spec.containers[0].name\n-spec.containers[1]\n"
 			    "~spec.nodeName\n-spec.priority\n+status\n");
 }
+
+TEST(val_edits_without_effect_change_nothing)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct val inner = OBJECT(&a, F(name, VAL_LIT("x")), F(generation, val_of_int(1)));
+	struct val v = OBJECT(&a, F(kind, VAL_LIT("Pod")), F(metadata, inner));
+
+	CHECK(val_same(val_put(&a, v, A_metadata, inner), v));
+	CHECK(val_same(val_with(&a, v, val_get(v, metadata, name), metadata, name), v));
+	CHECK(val_same(val_with(&a, v, val_of_int(1), metadata, generation), v));
+	CHECK(val_same(val_without(&a, v, metadata, uid), v));
+	CHECK(!val_same(val_with(&a, v, val_of_int(2), metadata, generation), v));
+	CHECK(!val_same(val_put(&a, v, A_kind, VAL_EMPTY), v));
+}

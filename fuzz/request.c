@@ -1,7 +1,7 @@
 /*
- * What is asked for: the first line is a method and a target, the next ones are headers, as in HTTP. Everything that looks
- * at a request before its body does so here: path and query, endpoint, media types, deadlines and all options. Whatever the client
- * writes, each says yes or fails with a Status, and a key that comes out belongs to its kind.
+ * What is asked for: the first line is a method and a target, the next ones are headers, as in HTTP. Everything that
+ * looks at a request before its body does so here: path and query, endpoint, media types, deadlines and all options.
+ * Whatever the client writes, each says yes or fails with a Status, and a key that comes out belongs to its kind.
  */
 #include "apiserver/list_options.h"
 #include "apiserver/meta.h"
@@ -34,7 +34,8 @@ static void check_key(struct call *c)
 		return;
 	bool namespaced = c->q.endpoint->kind->namespaced;
 	ptrdiff_t slash = str_chr(key, '/');
-	check(namespaced ? slash > 0 && str_chr(str_skip(key, (size_t)slash + 1), '/') < 0 : slash < 0, "a key has its parts, and no more");
+	bool two = slash > 0 && str_chr(str_skip(key, (size_t)slash + 1), '/') < 0;
+	check(namespaced ? two : slash < 0, "a key has its parts, and no more");
 	check(!str_eq(c->q.name, STR("..")) && !str_eq(c->q.name, STR(".")), "no name leads elsewhere");
 }
 

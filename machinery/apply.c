@@ -269,6 +269,21 @@ static void managed_of_update(struct apply *op, struct val live, struct val new_
 		op->managed = (struct managed){ NULL, 0 };
 }
 
+/* A typed object that had no metadata gets them in their place, behind kind and apiVersion. */
+static struct val put_metadata(struct arena *a, struct val object, struct val metadata, bool typed)
+{
+	if (!typed || val_has(object, metadata))
+		return val_put(a, object, A_metadata, metadata);
+	struct val_builder b = val_builder(a);
+	val_add_member(&b, A_kind, val_get(object, kind));
+	val_add_member(&b, A_apiVersion, val_get(object, apiVersion));
+	val_add_member(&b, A_metadata, metadata);
+	VAL_EACH_MEMBER(m, object)
+		if (m->key != A_kind && m->key != A_apiVersion)
+			val_add_member(&b, m->key, m->val);
+	return val_end_object(&b);
+}
+
 /* The object with its managers, which stand last in the metadata of a typed tree and by name in that of a free one. */
 struct val apply_with_managed(struct apply *op, struct val object)
 {
@@ -289,7 +304,7 @@ struct val apply_with_managed(struct apply *op, struct val object)
 		val_add_member(&b, m->key, m->val);
 	}
 	val_add_member(&b, A_managedFields, list);
-	return val_with(op->arena, object, val_end_object(&b), metadata);
+	return put_metadata(op->arena, object, val_end_object(&b), !by_name);
 }
 
 int apply_update(struct arena *a, const struct apply_request *req, struct val live, struct val new_object,

@@ -28,12 +28,12 @@ static bool finer_than_milli(str text)
 struct val default_resource_list(struct arena *a, struct val list)
 {
 	char text[QUANTITY_TEXT_MAX];
-	struct val_builder b = val_builder(a);
 
 	VAL_EACH_MEMBER(m, list)
-		val_add_member(&b, m->key, !finer_than_milli(val_as_str(m->val)) ? m->val :
-			       VAL_STR(arena_str(a, quantity_format(quantity_round_up(quantity_of(m->val), -3), text))));
-	return val_end_object(&b);
+		if (finer_than_milli(val_as_str(m->val)))
+			list = val_put(a, list, m->key, VAL_STR(arena_str(a, quantity_format(
+							quantity_round_up(quantity_of(m->val), -3), text))));
+	return list;
 }
 
 static struct val default_resources(struct arena *a, struct val resources)

@@ -59,22 +59,19 @@ static void search_field(struct search *s, const struct field *f, struct val v, 
 			search_object(s, f->type, m->val, depth);
 }
 
-static bool uses(const struct disabled *what, const struct type *type, struct val v)
-{
-	return type == what->type && val_exists(val_member(v, what->field));
-}
-
 static void search_object(struct search *s, const struct type *type, struct val v, unsigned depth)
 {
 	if (depth == VAL_RECURSION_MAX || s->found || !val_is(v, VAL_OBJECT))
 		return;
-	if (s->what)
-		s->found = uses(s->what, type, v);
-	for (size_t i = 0; !s->what && !s->found && i < ARRAY_LEN(disabled); i++)
-		s->found = uses(&disabled[i], type, v);
-	for (const struct field *f = type->fields; !s->found && f < type->fields + type->n_fields; f++)
-		if (f->kind == KIND_MESSAGE)
-			search_field(s, f, val_member(v, f->name), depth + 1);
+	const struct disabled *end = s->what ? s->what + 1 : disabled + ARRAY_LEN(disabled);
+	for (const struct disabled *d = s->what ? s->what : disabled; d < end; d++)
+		if (d->type == type && val_exists(val_member(v, d->field)))
+			s->found = true;
+	VAL_EACH_MEMBER(m, v) {
+		const struct field *f = type_field(type, m->key);
+		if (f && f->kind == KIND_MESSAGE && !s->found)
+			search_field(s, f, m->val, depth + 1);
+	}
 }
 
 static bool is_used(const struct disabled *what, const struct type *type, struct val v)

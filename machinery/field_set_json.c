@@ -356,6 +356,12 @@ struct writer {
 static void put_element(struct writer *w, const struct path_element *e)
 {
 	struct buf *b = &w->element;
+	if (e->kind == PATH_FIELD && e->field < ATOM_LIMIT) { /* nearly all, and no name of the schema needs escapes */
+		buf_add(w->out, STR("\"f:"));
+		buf_add(w->out, atom_str(e->field));
+		buf_addc(w->out, '"');
+		return;
+	}
 	buf_reset(b);
 	switch ((enum path_kind)e->kind) {
 	case PATH_FIELD:

@@ -68,13 +68,13 @@ TEST(openapi_v3_schemas)
 	CHECK_STR(val_str(val_at(DIG(schemas, "io.k8s.api.core.v1.Pod", "x-kubernetes-group-version-kind"), 0), kind), "Pod");
 }
 
-/* Every reference in a version 2 document leads somewhere. */
+/* Every reference in a document leads somewhere. */
 static void check_refs(struct val v, struct val definitions, unsigned depth)
 {
 	str ref = val_str(v, _ref);
 	CHECK(depth < 50);
 	if (ref.n)
-		CHECK(val_exists(val_find(definitions, str_skip(ref, strlen("#/definitions/")))));
+		CHECK(val_exists(val_find(definitions, str_skip(ref, (size_t)str_rchr(ref, '/') + 1))));
 	VAL_EACH(item, v)
 		check_refs(*item, definitions, depth + 1);
 	VAL_EACH_MEMBER(m, v)
@@ -90,7 +90,32 @@ TEST(openapi_v2_is_complete)
 	CHECK_STR(val_as_str(DIG(doc, "definitions", "io.k8s.apimachinery.pkg.util.intstr.IntOrString", "type")), "string");
 	CHECK(!val_exists(DIG(doc, "definitions", "io.k8s.api.core.v1.ContainerPort", "properties", "protocol", "default")));
 	CHECK(val_exists(DIG(doc, "paths", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale", "put")));
+	CHECK_STR(val_as_str(DIG(doc, "paths", "/apis/apps/", "get", "operationId")), "getAppsAPIGroup");
+	CHECK(val_exists(DIG(doc, "paths", "/api/", "get", "produces")) && !val_exists(DIG(doc, "paths", "/apis//")));
 	check_refs(doc, val_get(doc, definitions), 0);
+}
+
+TEST(openapi_v3_roots)
+{
+	static const struct { const char *name, *path, *id, *tag, *media, *answer; } t[] = {
+		{ "api", "/api/", "getCoreAPIVersions", "core", "application/yaml", "APIVersions" },
+		{ "apis", "/apis/", "getAPIVersions", "apis", "application/vnd.kubernetes.protobuf", "APIGroupList" },
+		{ "apis/rbac.authorization.k8s.io", "/apis/rbac.authorization.k8s.io/", "getRbacAuthorizationAPIGroup",
+		  "rbacAuthorization", "application/json", "APIGroup" },
+		{ "version", "/version/", "getCodeVersion", "version", "application/json", "Info" },
+		{ "openid/v1/jwks", "/openid/v1/jwks/", "getServiceAccountIssuerOpenIDKeyset", "openid", "application/jwk-set+json", NULL },
+	};
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct val doc = openapi_v3_root(&a, str_of(t[i].name)), get = DIG(doc, "paths", t[i].path, "get");
+		struct val schema = DIG(get, "responses", "200", "content", t[i].media, "schema");
+		CHECK_ROW(i, str_eq(val_str(get, operationId), str_of(t[i].id)));
+		CHECK_ROW(i, str_eq(val_as_str(val_at(val_get(get, tags), 0)), str_of(t[i].tag)));
+		CHECK_ROW(i, t[i].answer ? str_ends(val_str(schema, _ref), str_of(t[i].answer)) : str_eq(val_str(schema, type), STR("string")));
+		CHECK_ROW(i, val_exists(DIG(doc, "components", "schemas")) == (t[i].answer != NULL));
+		check_refs(doc, DIG(doc, "components", "schemas"), 0);
+	}
+	CHECK(!val_exists(openapi_v3_root(&a, STR("apis/apps/v1"))) && !val_exists(openapi_v3_root(&a, STR("nope"))));
 }
 
 static bool nothing(const struct resource *r, void *arg)

@@ -286,6 +286,14 @@ TEST(table_others)
 	check_rows(t, ARRAY_LEN(t));
 }
 
+TEST(table_order)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	table_rank_fn *rank = table_rank(table_of(TYPE(flowcontrol_v1, FlowSchema)));
+	CHECK(rank && !table_rank(table_of(TYPE(core_v1, Pod))));
+	CHECK_INT(rank(testing_tree(&a, "{'spec':{'matchingPrecedence':900}}")), 900);
+}
+
 TEST(table_columns)
 {
 	struct arena a = ARENA_INIT;

@@ -31,34 +31,31 @@ struct val default_member(struct arena *a, struct val object, atom key, struct v
 
 struct val edit_member(struct arena *a, struct val object, atom key, struct val (*fn)(struct arena *a, struct val member))
 {
-	struct val v = val_member(object, key);
-	return val_exists(v) ? val_put(a, object, key, fn(a, v)) : object;
+	struct val v = val_member(object, key), now = val_exists(v) ? fn(a, v) : v;
+	return val_same(now, v) ? object : val_put(a, object, key, now);
 }
 
 struct val edit_items(struct arena *a, struct val list, struct val (*fn)(struct arena *a, struct val item))
 {
 	struct val_builder b = val_builder(a);
+	bool changed = false;
 
-	if (val_len(list) == 0)
-		return list;
-	VAL_EACH(item, list)
-		val_add_item(&b, fn(a, *item));
-	return val_end_list(&b);
+	VAL_EACH(item, list) {
+		struct val now = fn(a, *item);
+		changed |= !val_same(now, *item);
+		val_add_item(&b, now);
+	}
+	return changed ? val_end_list(&b) : list;
 }
 
-/* The default of a field that is not set; VAL_NONE when it has none, or only the zero that it has anyway. */
 static struct val declared_default(struct arena *a, const struct field *f)
 {
 	struct json_decode_options plain = { 0 };
 	struct err ignored;
 	struct val v;
 
-	if (f->facts->default_json.n == 0 || json_decode(a, f->facts->default_json, &plain, &v, &ignored) < 0)
-		return VAL_EMPTY;
-	return val_is_zero(v) && !(f->flags & FIELD_POINTER) ? VAL_EMPTY : v;
+	return json_decode(a, f->facts->default_json, &plain, &v, &ignored) < 0 ? VAL_EMPTY : v;
 }
-
-static bool is_same(struct val a, struct val b) { return a.type == b.type && a.n == b.n && a.items == b.items; }
 
 static struct val set_declared(struct arena *a, const struct type *type, struct val v, unsigned depth);
 
@@ -69,7 +66,7 @@ static struct val set_declared_items(struct arena *a, const struct field *f, str
 
 	VAL_EACH(item, list) {
 		struct val now = set_declared(a, f->type, *item, depth);
-		changed |= !is_same(now, *item);
+		changed |= !val_same(now, *item);
 		val_add_item(&b, now);
 	}
 	return changed ? val_end_list(&b) : list;
@@ -82,7 +79,7 @@ static struct val set_declared_entries(struct arena *a, const struct field *f, s
 
 	VAL_EACH_MEMBER(m, map) {
 		struct val now = set_declared(a, f->type, m->val, depth);
-		changed |= !is_same(now, m->val);
+		changed |= !val_same(now, m->val);
 		val_add_member(&b, m->key, now);
 	}
 	return changed ? val_end_object(&b) : map;
@@ -105,15 +102,18 @@ static struct val set_declared_below(struct arena *a, const struct field *f, str
 
 static struct val set_declared(struct arena *a, const struct type *type, struct val v, unsigned depth)
 {
-	if (!val_is(v, VAL_OBJECT) || depth == VAL_RECURSION_MAX)
+	if (!(type->flags & TYPE_DEFAULTS) || !val_is(v, VAL_OBJECT) || depth == VAL_RECURSION_MAX)
 		return v;
 	for (const struct field *f = type->fields; f < type->fields + type->n_fields; f++) {
+		bool message = f->kind == KIND_MESSAGE;
+		if (!(message ? f->type->flags & TYPE_DEFAULTS : f->flags & FIELD_DEFAULT))
+			continue;
 		struct val before = val_member(v, f->name), now = before;
-		if (f->kind == KIND_MESSAGE)
+		if (message)
 			now = set_declared_below(a, f, before, depth + 1);
 		else if (!val_exists(before))
 			now = declared_default(a, f);
-		if (!is_same(now, before))
+		if (!val_same(now, before))
 			v = val_put(a, v, f->name, now);
 	}
 	return v;
@@ -122,10 +122,9 @@ static struct val set_declared(struct arena *a, const struct type *type, struct 
 int default_object(struct arena *a, const struct type *type, struct val object, struct val *ret, struct err *err)
 {
 	const struct kind_rules *rules = rules_of(type);
+	struct val now = rules->defaults ? rules->defaults(a, object) : object;
 
-	if (rules->defaults)
-		object = rules->defaults(a, object);
-	return val_canonical(a, set_declared(a, type, object, 0), type, NULL, ret, err);
+	return val_canonical_edit(a, set_declared(a, type, now, 0), object, type, ret, err);
 }
 
 /* ---- preparing ---- */
@@ -133,6 +132,7 @@ int default_object(struct arena *a, const struct type *type, struct val object, 
 int prepare_create(struct arena *a, const struct type *type, struct val object, struct val *ret, struct err *err)
 {
 	const struct kind_rules *rules = rules_of(type);
+	struct val given = object;
 
 	if (has_status(type) && !(rules->flags & KIND_STATUS_ON_CREATE))
 		object = val_without(a, object, status);
@@ -141,7 +141,7 @@ int prepare_create(struct arena *a, const struct type *type, struct val object, 
 		object = val_with(a, object, val_of_int(1), metadata, generation);
 	if (rules->prepare)
 		object = rules->prepare(a, object);
-	return val_canonical(a, object, type, NULL, ret, err);
+	return val_canonical_edit(a, object, given, type, ret, err);
 }
 
 /* What the object is about: all but what describes it and what came of it. */
@@ -165,6 +165,7 @@ int prepare_update(struct arena *a, const struct type *type, str subresource, st
 {
 	const struct kind_rules *rules = rules_of(type);
 	int64_t generation = val_int(old, metadata, generation);
+	struct val given = object;
 
 	if (subresource.n == 0 && has_status(type))
 		object = val_put(a, object, A_status, val_get(old, status));
@@ -177,7 +178,7 @@ int prepare_update(struct arena *a, const struct type *type, str subresource, st
 	if ((rules->flags & KIND_GENERATION) && val_int(object, metadata, generation) == generation &&
 	    !val_semantic_equal(type, content(a, object), content(a, old)))
 		object = val_with(a, object, val_of_int(generation + 1), metadata, generation);
-	return val_canonical(a, object, type, NULL, ret, err);
+	return val_canonical_edit(a, object, given, type, ret, err);
 }
 
 /* ---- validation ---- */

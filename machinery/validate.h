@@ -15,7 +15,8 @@
 /*
  * The object with Kubernetes' defaults set (idempotent). Kubernetes does this whenever it decodes an object, that of
  * the store included: what prepare_create adds can lead to further defaults (a Job takes the labels of its template),
- * which a caller that keeps the object instead of reading it back gets by a second call after validation.
+ * which a caller that keeps the object instead of reading it back gets by a second call after validation. What gets no
+ * defaults is shared with the argument.
  */
 int default_object(struct arena *a, const struct type *type, struct val object, struct val *ret, struct err *err);
 

@@ -240,7 +240,7 @@ static void check_manager(struct field_errors *e, const struct field_path *at, s
 	for (size_t i = 0, n; i < manager.n; i += n) {
 		uint32_t c = 0xfffd;
 		n = MAX(str_rune(str_skip(manager, i), &c), (size_t)1);
-		if (!prints(str_span(manager.p + i, n)))
+		if ((c < 0x20 || c > 0x7e) && !prints(str_span(manager.p + i, n)))
 			field_invalid(e, at, VAL_STR(manager), "invalid character U+%04X (at position %zu)", c, i);
 	}
 }

@@ -131,10 +131,11 @@ static void on_changed(struct http2_client *client, void *arg)
 	fiber_cond_broadcast(&c->changed);
 }
 
-/* A connection, as long as it lives. True if it could be used. */
+/* A connection, as long as it lives. True if it took calls, or could have. */
 static bool connection_run(struct grpc_channel *c, struct err *err)
 {
 	const struct grpc_endpoint *e = &c->endpoints[c->at];
+	uint64_t generation = c->generation; /* nobody else makes connections meanwhile */
 	struct stream *s;
 	int r;
 
@@ -152,11 +153,10 @@ static bool connection_run(struct grpc_channel *c, struct err *err)
 					  .ping_interval_ms = c->ping_interval_ms };
 	struct http2_client *client = http2_client_new(s, &o);
 	r = http2_client_run(client, err);
-	bool ready = http2_client_ready(client);
 	http2_client_free(client);
 	err_wrap(err, r, STR_FMT, STR_ARG(e->text));
 	log_debug("gRPC connection ended", KV("endpoint", e->text), KV("reason", err));
-	return ready;
+	return c->generation != generation;
 }
 
 /* Pauses after each round over all endpoints, so that a service that is away is not hammered. */
@@ -192,12 +192,15 @@ static int connect_main(void *arg)
 
 int grpc_channel_client(struct grpc_channel *c, uint64_t max_failures, struct http2_client **ret, struct err *err)
 {
+	size_t asked = 0;
 	int r = fiber_check(err);
 
 	while (r == 0 && !c->client) {
 		if (c->failures >= max_failures)
 			return err_set(err, ERR_UNAVAILABLE, "%s", c->last.msg);
 		if (!c->connecting) {
+			if (asked++ > c->n_endpoints)
+				return err_set(err, ERR_UNAVAILABLE, "connections end as soon as they are made");
 			if ((r = fiber_group_spawn(&c->connections, connect_main, c, err, "grpc-connection")) < 0)
 				return r;
 			c->connecting = true;

@@ -96,8 +96,8 @@ enum grpc_flags {
 
 /*
  * (suspends) One request, one answer, which the caller frees. A call that certainly was not handled is made again
- * elsewhere, until each endpoint has failed. *ret_status (may be NULL) is the enum grpc_status that the peer answered with, or -1 when
- * none came: -ERR_UNAVAILABLE with -1 means that nobody handled the request.
+ * elsewhere, until each endpoint has failed. *ret_status (may be NULL) is the enum grpc_status that the peer answered with,
+ * or -1 when none came: -ERR_UNAVAILABLE with -1 means that nobody handled the request.
  */
 int grpc_call(struct grpc_channel *c, str path, unsigned flags, str request, struct grpc_message **ret_response,
 	      int *ret_status, struct err *err);
@@ -127,6 +127,5 @@ void grpc_stream_half_close(struct grpc_stream *s);
 uint64_t grpc_stream_generation(const struct grpc_stream *s);
 /* Cancels the stream unless it has ended. Nobody may be waiting in it. Takes NULL. */
 void grpc_stream_free(struct grpc_stream *s);
-void grpc_stream_freep(struct grpc_stream **s);
 
 #endif

@@ -75,7 +75,7 @@ static void on_data(struct http2_call *call, str bytes)
 
 	while ((r = grpc_deframe(&x->in, &bytes, &m, &x->failure)) > 0) {
 		list_add(&x->messages, &m->link);
-		fiber_cond_signal(&x->changed);
+		fiber_cond_broadcast(&x->changed); /* one fiber may wait to send, and another for this */
 	}
 	if (r < 0)
 		exchange_fail(x);
@@ -393,5 +393,3 @@ void grpc_stream_free(struct grpc_stream *s)
 	exchange_done(&s->x);
 	free(s);
 }
-
-void grpc_stream_freep(struct grpc_stream **s) { grpc_stream_free(*s); }

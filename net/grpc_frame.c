@@ -1,3 +1,4 @@
+/* Messages, deadlines and statuses as gRPC writes them; no I/O here. */
 #include "net/grpc_frame.h"
 
 #include <inttypes.h>

@@ -18,7 +18,9 @@ struct server {
 	char path[108];
 	char url[120];
 	int fd;
+	bool unwelcoming;         /* says goodbye at once */
 	unsigned connections, calls;
+	size_t received;          /* bytes of bodies */
 	struct fiber_group group;
 	struct fiber *fiber;
 };
@@ -178,6 +180,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 
 	(void)flags;
 	(void)arg;
+	c->peer->server->received += n;
 	buf_add(&c->in, str_span((const char *)p, n));
 	if (str_eq(str_of(c->path), STR("/t/Stream"))) {
 		serve(c, id);
@@ -247,6 +250,8 @@ static int peer_main(void *arg)
 	ssize_t n = 0;
 
 	p->session = session_new(p);
+	if (p->server->unwelcoming)
+		nghttp2_submit_goaway(p->session, 0, 0, NGHTTP2_NO_ERROR, NULL, 0);
 	while (send_all(p) == 0 && !p->close && (n = fiber_read(p->fd, room, 65536, NULL)) > 0) {
 		if (nghttp2_session_mem_recv(p->session, room, (size_t)n) < 0)
 			break;
@@ -432,6 +437,23 @@ FIBER_TEST(grpc_failover)
 	server_stop(&s);
 }
 
+/* Who connects and is sent away at once gives up, instead of trying for ever. */
+FIBER_TEST(grpc_unwelcoming_server)
+{
+	CLEANUP(grpc_message_freep) struct grpc_message *m = NULL;
+	struct server s;
+	DEADLINE_SCOPE(10000);
+
+	server_start(&s);
+	s.unwelcoming = true;
+	struct grpc_channel *c = open_channel(s.url, NULL);
+	CHECK_INT(grpc_call(c, STR("/t/Echo"), 0, STR("x"), &m, NULL, NULL), -ERR_UNAVAILABLE);
+	s.unwelcoming = false;
+	check_call(c, STR("/t/Echo"), 0, STR("x"), 0, "x");
+	grpc_channel_free(c);
+	server_stop(&s);
+}
+
 /* ---- many at a time ---- */
 
 enum { CALLERS = 200, CALLS_EACH = 10 };
@@ -543,6 +565,37 @@ FIBER_TEST(grpc_slow_reader)
 		grpc_message_free(m);
 	}
 	CHECK_INT(n, FLOOD);
+	CHECK_INT(join(f), 0);
+	grpc_stream_free(stream);
+	grpc_channel_free(c);
+	server_stop(&s);
+}
+
+/* The third message has to wait until the second one is on its way. */
+static int sender_main(void *arg)
+{
+	CLEANUP(mem_freep) char *bytes = mem_zalloc(2 << 20);
+
+	CHECK_INT(grpc_stream_send(arg, STR("first"), NULL), 0);
+	CHECK_INT(grpc_stream_send(arg, str_span(bytes, 2 << 20), NULL), 0);
+	return grpc_stream_send(arg, STR("third"), NULL);
+}
+
+FIBER_TEST(grpc_receiver_is_woken_while_a_sender_waits)
+{
+	struct server s;
+	struct grpc_stream *stream;
+	struct grpc_message *m;
+
+	server_start(&s);
+	struct grpc_channel *c = open_channel(s.url, NULL);
+	CHECK_INT(grpc_stream_open(c, STR("/t/Stream"), &stream, NULL), 0);
+	struct fiber *f = start(sender_main, stream);
+	CHECK_INT(fiber_yield(NULL), 0);
+	CHECK_INT(grpc_stream_recv(stream, &m, NULL), 1);
+	CHECK_STR(grpc_message_str(m), "first");
+	CHECK(s.received < 1 << 20);
+	grpc_message_free(m);
 	CHECK_INT(join(f), 0);
 	grpc_stream_free(stream);
 	grpc_channel_free(c);

@@ -93,12 +93,10 @@ struct http_source *http_gzip(struct http_source *inner, int level) NONNULL_RESU
 
 /*
  * (suspends) HTTP/1.1 only: answers 101 with these headers and gives the connection's stream to the handler, who frees
- * it; the connection ends with it. -ERR_BAD_REQUEST on HTTP/2 or with a body pending.
+ * it; the connection ends with it. -ERR_BAD_REQUEST on HTTP/2 or with a body pending. After any other error nobody hears
+ * an answer.
  */
 int http_upgrade(struct http_exchange *x, const struct http_header *headers, size_t n, struct stream **ret, struct err *err);
-
-/* Whether an answer was begun. */
-bool http_answered(const struct http_exchange *x);
 
 /* ---- the server ---- */
 

@@ -368,7 +368,8 @@ const char *http1_reason(int status)
 		{ 411, "Length Required" }, { 412, "Precondition Failed" }, { 413, "Request Entity Too Large" },
 		{ 414, "Request URI Too Long" }, { 415, "Unsupported Media Type" },
 		{ 416, "Requested Range Not Satisfiable" }, { 417, "Expectation Failed" },
-		{ 421, "Misdirected Request" }, { 422, "Unprocessable Entity" }, { 425, "Too Early" }, { 426, "Upgrade Required" }, { 428, "Precondition Required" }, { 429, "Too Many Requests" },
+		{ 421, "Misdirected Request" }, { 422, "Unprocessable Entity" }, { 425, "Too Early" },
+		{ 426, "Upgrade Required" }, { 428, "Precondition Required" }, { 429, "Too Many Requests" },
 		{ 431, "Request Header Fields Too Large" }, { 500, "Internal Server Error" }, { 501, "Not Implemented" },
 		{ 502, "Bad Gateway" }, { 503, "Service Unavailable" }, { 504, "Gateway Timeout" },
 		{ 505, "HTTP Version Not Supported" }, { 507, "Insufficient Storage" },
@@ -379,9 +380,9 @@ const char *http1_reason(int status)
 	return "";
 }
 
-void http1_add_status(struct buf *b, unsigned version, int status)
+void http1_add_status(struct buf *b, int status)
 {
-	buf_addf(b, "HTTP/1.%d %03d %s\r\n", version == 10 ? 0 : 1, status, http1_reason(status));
+	buf_addf(b, "HTTP/1.1 %03d %s\r\n", status, http1_reason(status));
 }
 
 void http1_add_request(struct buf *b, str method, str target)

@@ -96,7 +96,7 @@ bool http1_body_done(const struct http1_body *b);
 const char *http1_reason(int status);
 
 /* "HTTP/1.1 200 OK\r\n"; also to clients of 1.0, as Go does. */
-void http1_add_status(struct buf *b, unsigned version, int status);
+void http1_add_status(struct buf *b, int status);
 /* "GET /path?query HTTP/1.1\r\n" */
 void http1_add_request(struct buf *b, str method, str target);
 /* "Content-Type: text/plain\r\n": names get Go's canonical case; control bytes in the value become spaces. */
@@ -110,7 +110,5 @@ enum { HTTP1_CHUNK_HEAD_MAX = 18 };
 size_t http1_chunk_head(char p[HTTP1_CHUNK_HEAD_MAX], size_t n);
 #define HTTP1_CHUNK_TAIL STR("\r\n")
 #define HTTP1_LAST_CHUNK STR("0\r\n\r\n")
-/* A whole chunk; nothing for empty data (which would be the last chunk). */
-void http1_add_chunk(struct buf *b, str data);
 
 #endif

@@ -178,13 +178,3 @@ size_t http1_chunk_head(char p[HTTP1_CHUNK_HEAD_MAX], size_t n)
 	memcpy(p, digits + at, sizeof(digits) - at);
 	return sizeof(digits) - at;
 }
-
-void http1_add_chunk(struct buf *b, str data)
-{
-	char head[HTTP1_CHUNK_HEAD_MAX];
-	if (!data.n)
-		return;
-	buf_add(b, str_span(head, http1_chunk_head(head, data.n)));
-	buf_add(b, data);
-	buf_add(b, HTTP1_CHUNK_TAIL);
-}

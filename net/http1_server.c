@@ -29,7 +29,7 @@ struct h1 {
 	size_t in_at;                /* in.p[in_at..] is not used yet */
 	struct http1_parser parser;
 	struct http1_body body;
-	size_t drained;
+	size_t drained;              /* of this body */
 	struct exchange *cur;
 	bool close;                  /* after this answer */
 	bool stopped;
@@ -80,6 +80,7 @@ static void begin_request(struct exchange *x, const struct http1_head *head)
 	x->expect_continue = head->expect_continue;
 	h->close = !head->keep_alive || h->stopped;
 	h->ended = false;
+	h->drained = 0;
 	http1_body_init(&h->body, head);
 	x->in_end = head->framing == HTTP1_BODY_NONE;
 	h->state = x->in_end ? H1_WAIT : H1_BODY;
@@ -201,7 +202,7 @@ static void answer(struct exchange *x, const struct http_header *headers, size_t
 	/* A body that was announced and that we never asked for may come or not. */
 	h->close = h->close || (x->expect_continue && !x->in_end && !x->in_wanted);
 	buf_reset(b);
-	http1_add_status(b, 11, x->status);
+	http1_add_status(b, x->status);
 	http1_add_headers(b, headers, n);
 	http1_add_header(b, STR("date"), server_date(x->conn->server));
 	if (http_status_has_body(x->status) && x->left >= 0)
@@ -408,7 +409,25 @@ const struct http_protocol http1_protocol = {
 
 /* ---- Leaving HTTP ---- */
 
-/* The reader is sent away first: two must not wait for the same bytes. */
+/* (suspends) The reader is sent away first: two must not wait for the same bytes. */
+static int switch_protocols(struct http_conn *c, const struct http_header *headers, size_t n, struct err *err)
+{
+	CLEANUP(buf_done) struct buf head = BUF_INIT(HEAD_MAX);
+	int r = 0;
+
+	c->upgraded = true;
+	conn_end(c);
+	while (r == 0 && (!c->reader_left || c->writer))
+		r = fiber_cond_wait(&c->changed, err);
+	if (r < 0)
+		return r;
+	http1_add_status(&head, 101);
+	http1_add_headers(&head, headers, n);
+	http1_add_end(&head);
+	r = buf_check(&head, "the head of the answer", err);
+	return r < 0 ? r : stream_write(c->stream, head.p, head.n, err);
+}
+
 int http_upgrade(struct http_exchange *pub, const struct http_header *headers, size_t n, struct stream **ret,
 		 struct err *err)
 {
@@ -419,23 +438,13 @@ int http_upgrade(struct http_exchange *pub, const struct http_header *headers, s
 		return err_set(err, ERR_BAD_REQUEST, "only a request of HTTP/1.1 without a body can be upgraded");
 	if (x->closed || c->ending)
 		return err_set(err, ERR_GONE, "the client went away");
-	x->answered = true;
-	c->upgraded = true;
-	conn_end(c);
-	int r = 0;
-	while (r == 0 && (!c->reader_left || c->writer))
-		r = fiber_cond_wait(&c->changed, err);
-	if (r < 0)
+	x->answered = true; /* so that the end of the connection does not cancel this fiber */
+	int r = switch_protocols(c, headers, n, err);
+	if (r < 0) {
+		x->answered = false; /* what the handler answers with then goes nowhere */
 		return r;
-	struct h1 *h = h1_of(c);
-	CLEANUP(buf_done) struct buf head = BUF_INIT(HEAD_MAX);
-	http1_add_status(&head, 11, 101);
-	http1_add_headers(&head, headers, n);
-	http1_add_end(&head);
-	r = stream_write(c->stream, head.p, head.n, err);
-	if (r < 0)
-		return r;
-	stream_unread(c->stream, rest(h));
+	}
+	stream_unread(c->stream, rest(h1_of(c)));
 	*ret = TAKE(c->stream);
 	return 0;
 }

@@ -45,7 +45,6 @@ struct http2_client {
 	bool ping_pending;
 };
 
-bool http2_client_ready(const struct http2_client *c) { return c->ready; }
 bool http2_client_draining(const struct http2_client *c) { return c->draining || c->closed; }
 bool http2_client_pinged_too_much(const struct http2_client *c) { return c->pinged_too_much; }
 

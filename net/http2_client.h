@@ -69,7 +69,6 @@ int http2_client_run(struct http2_client *c, struct err *err);
 /* (suspends) After http2_client_run. */
 void http2_client_free(struct http2_client *c);
 
-bool http2_client_ready(const struct http2_client *c);
 /* Takes no new calls: the peer says goodbye, or http2_client_drain was called. */
 bool http2_client_draining(const struct http2_client *c);
 /* The peer found that there were too many pings. */

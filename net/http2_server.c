@@ -120,7 +120,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	if (x->refused) {
 		/* Small references to large entries of the table would go on for long. */
 		x->header_bytes += n_name + n_value;
-		return x->header_bytes / 4 > x->conn->server->o.max_header_bytes ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : 0;
+		if (x->header_bytes / 4 <= x->conn->server->o.max_header_bytes)
+			return 0;
+		x->conn->head_ns = 0;
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	}
 	if (n_name && *name == ':') {
 		set_pseudo(x, k, v);
@@ -171,8 +174,12 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 /* A stream that nghttp2 has refused or closed for what it did. */
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *arg)
 {
-	(void)session, (void)frame, (void)code;
-	reset_seen(arg);
+	struct http_conn *c = arg;
+
+	(void)session, (void)code;
+	if (frame->hd.type == NGHTTP2_HEADERS)
+		c->head_ns = 0; /* its end will not be told */
+	reset_seen(c);
 	return 0;
 }
 

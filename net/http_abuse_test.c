@@ -188,6 +188,26 @@ FIBER_TEST(http_slow_headers)
 	test_server_stop(&t);
 }
 
+/* One request that makes no sense is not a slow header, and does not concern the others. */
+FIBER_TEST(http2_malformed_request_leaves_the_others_alone)
+{
+	struct test_server t;
+	test_server_start(&t, (struct http_server_options){ .header_timeout_ms = 100 }, 1000);
+	CLEANUP(stream_freep) struct stream *s = open_h2(&t, STR_NONE);
+	CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
+
+	add_request(&b, 1, false, "/ticks", END_STREAM);
+	add_frame(&b, HEADERS, END_STREAM | END_HEADERS, 3, STR("\x82\x86")); /* no path */
+	test_send(s, buf_str(&b));
+	wait_for(&t.begun, 1);
+	CHECK_INT(fiber_sleep_ms(300, NULL), 0);
+	ticks_push(&t, "still here");
+	test_skip_until(s, "still here");
+	stream_free(TAKE(s));
+	wait_for(&t.stopped, 1);
+	test_server_stop(&t);
+}
+
 FIBER_TEST(http_slow_handshake)
 {
 	CLEANUP(test_cert_done) struct test_cert c = test_cert_new("server", "IP:127.0.0.1", NULL);

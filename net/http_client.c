@@ -2,17 +2,17 @@
  * Calls own their connection while they last; it goes back to the client's list of idle ones only when request and
  * response are complete and nothing else was read. Idle connections are watched by nobody: one that became readable (the
  * server closed it, or said something unasked) is dropped when it would be taken, and one that fails before the first
- * byte of a response is replaced once, as Go's transport does. One timer closes those that were idle for too long.
+ * byte of a response is replaced once, as Go's transport does, when the request may be made twice. One timer closes those
+ * that were idle for too long.
  */
 #include "net/http_client.h"
-
-#include <poll.h>
 
 #include "base/clock.h"
 #include "base/fiber.h"
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "net/stream_priv.h"
 #include "net/url.h"
 
 enum { READ_BYTES = 16 * 1024, IDLE_MAX = 256, INFORMATIONAL_MAX = 5 };
@@ -41,6 +41,8 @@ struct http_call {
 	struct buf out;                 /* the request's head */
 	str body;
 	bool reused, streamed, chunked, sent, head_known, method_head;
+	bool repeatable;                /* does no harm when the server gets it twice */
+	bool aborted;
 	uint64_t left;                  /* of a streamed body with a length */
 	struct err write_err;           /* why the request could not be sent; told when there is no response either */
 	struct buf in;                  /* what was read */
@@ -109,12 +111,6 @@ static void idle_expired(struct loop_timer *timer)
 	start_timer(c);
 }
 
-static bool is_quiet(const struct connection *c)
-{
-	struct pollfd p = { .fd = stream_fd(c->stream), .events = POLLIN };
-	return poll(&p, 1, 0) == 0;
-}
-
 /* (suspends) The newest idle one for this place that still looks alive. */
 static struct connection *take_idle(struct http_client *c, const char *key)
 {
@@ -128,7 +124,7 @@ static struct connection *take_idle(struct http_client *c, const char *key)
 		list_remove(&found->link);
 		c->stats.idle--;
 		start_timer(c);
-		if (is_quiet(found))
+		if (stream_is_quiet(found->stream))
 			return found;
 		connection_free(found);
 	}
@@ -247,6 +243,15 @@ static void make_head(struct http_call *call, const struct http_request *q)
 	http1_add_end(&call->out);
 }
 
+static bool is_repeatable(const struct http_request *q)
+{
+	static const str methods[] = { STR_INIT("GET"), STR_INIT("HEAD"), STR_INIT("OPTIONS"), STR_INIT("TRACE") };
+	for (size_t i = 0; !q->streamed && i < ARRAY_LEN(methods); i++)
+		if (str_eq(q->method, methods[i]))
+			return true;
+	return false;
+}
+
 static int call_init(struct http_call *call, const struct http_request *q, struct err *err)
 {
 	int r = url_parse(&call->arena, arena_str(&call->arena, q->url), &call->url, err);
@@ -262,6 +267,7 @@ static int call_init(struct http_call *call, const struct http_request *q, struc
 	call->left = q->streamed && q->content_length > 0 ? (uint64_t)q->content_length : 0;
 	call->body = q->streamed ? STR_NONE : q->body;
 	call->method_head = str_eq(q->method, STR("HEAD"));
+	call->repeatable = is_repeatable(q);
 	call->key = arena_printf(&call->arena, STR_FMT "|%s|%u", STR_ARG(call->url.scheme), call->dial, call->port).p;
 	make_head(call, q);
 	return buf_check(&call->out, "the head of the request", err);
@@ -366,6 +372,7 @@ void http_call_freep(struct http_call **call) { http_call_free(*call); }
 
 void http_call_abort(struct http_call *call)
 {
+	call->aborted = true;
 	if (call->connection)
 		stream_abort(call->connection->stream);
 }
@@ -476,8 +483,8 @@ static int await_head(struct http_call *call, struct err *err)
 int http_call_head(struct http_call *call, const struct http1_head **ret_head, struct err *err)
 {
 	int r = call->head_known ? 0 : await_head(call, err);
-	bool gone = r == -ERR_UNAVAILABLE && call->in.n == 0;
-	if (gone && call->reused && !call->streamed) {
+	bool gone = (r == -ERR_UNAVAILABLE || r == -ERR_GONE) && call->in.n == 0;
+	if (gone && call->reused && call->repeatable && !call->aborted) {
 		connection_free(TAKE(call->connection));
 		if ((r = connect_and_send(call, true, err)) < 0)
 			return r;

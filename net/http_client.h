@@ -55,7 +55,8 @@ struct http_request {
 
 /*
  * (suspends) Connects (or takes a kept connection), sends the head and, unless streamed, the body. A kept connection
- * that the server closed meanwhile is replaced unless the body is streamed.
+ * that the server closes meanwhile is replaced by a new one when the method is GET, HEAD, OPTIONS or TRACE; others could
+ * be carried out twice, and fail.
  */
 int http_call_open(struct http_client *c, const struct http_request *q, struct http_call **ret_call, struct err *err);
 /* (suspends) Breaks off what is not complete. Takes NULL. */

@@ -345,8 +345,6 @@ int http_read_all(struct http_exchange *pub, size_t max, str *ret_body, struct e
 
 /* ---- Answering ---- */
 
-bool http_answered(const struct http_exchange *pub) { return of(pub)->answered; }
-
 static void begin(struct exchange *x, int status, const struct http_header *headers, size_t n)
 {
 	assert(!x->answered && "one answer per request");

@@ -388,6 +388,38 @@ FIBER_TEST(http_client_that_leaves_cancels_its_requests)
 	test_server_stop(&t);
 }
 
+/* What the handler answers when the upgrade failed is for nobody. */
+FIBER_TEST(http_upgrade_that_is_canceled)
+{
+	struct test_server t;
+	test_server_start(&t, (struct http_server_options){ 0 }, 1000);
+	CLEANUP(stream_freep) struct stream *s = test_dial(&t);
+
+	test_send(s, STR("GET /upgrade?canceled HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"));
+	CLEANUP(buf_done) struct buf none = test_read_all(s);
+	CHECK_INT(none.n, 0);
+	check_reply(&t, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "hello\n");
+	test_server_stop(&t);
+}
+
+/* How much of a body is skipped counts for each request by itself. */
+FIBER_TEST(http1_many_bodies_that_nobody_reads)
+{
+	enum { BODY = 6 << 20, ROUNDS = 4 };
+	CLEANUP(mem_freep) char *body = mem_zalloc(BODY);
+	struct test_server t;
+	test_server_start(&t, (struct http_server_options){ 0 }, 1000);
+	CLEANUP(stream_freep) struct stream *s = test_dial(&t);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		test_send(s, STR("POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 6291456\r\n\r\n"));
+		test_send(s, str_span(body, BODY));
+		test_skip_until(s, "hello\n");
+	}
+	stream_free(TAKE(s));
+	test_server_stop(&t);
+}
+
 /* ---- Stopping ---- */
 
 FIBER_TEST(http_server_stop_lets_requests_finish)

@@ -8,8 +8,8 @@
 
 /*
  * GET /hello, /none (no answer), /slow (waits to be canceled), /busy (30 ms, then "done"), /big (8 MiB), /gzip (the
- * same, compressed), /ticks (what ticks_push gives), /peer (the client's certificate), /upgrade (echoes);
- * POST /echo (up to 1 MiB).
+ * same, compressed), /ticks (what ticks_push gives), /peer (the client's certificate), /upgrade (echoes; with ?canceled it
+ * is canceled before); POST /echo (up to 1 MiB).
  */
 struct test_server {
 	struct http_server *server;

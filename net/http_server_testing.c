@@ -131,6 +131,9 @@ static int upgrade(struct http_exchange *x, struct test_server *t)
 	struct err err = ERR_INIT;
 	char p[64];
 	ssize_t n;
+
+	if (str_eq(x->query, STR("canceled")))
+		fiber_cancel(fiber_self());
 	int r = http_upgrade(x, headers, ARRAY_LEN(headers), &s, &err);
 
 	if (r < 0) {

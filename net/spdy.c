@@ -39,7 +39,7 @@ struct spdy {
 	struct list pings;
 	struct fiber_cond changed;      /* waiting, pings, gone_away, ended */
 	uint32_t next_id, last_id, next_ping;
-	bool gone_away, closing, ended;
+	bool gone_away, closing, idled, ended;
 	struct err why;                 /* it ended, when not properly */
 	struct buf control;
 	size_t at, n;                   /* of in: what is left to take */
@@ -435,6 +435,8 @@ static int read_frames(void *arg)
 	}
 	if (r == -ERR_BAD_REQUEST)
 		say_protocol_error(s);
+	if (s->idled)
+		(void)err_set(&s->why, ERR_GONE, "spdy: the session was idle for too long");
 	session_end(s);
 	return r;
 }
@@ -443,10 +445,13 @@ static void idle_check(struct loop_timer *timer)
 {
 	struct spdy *s = CONTAINER_OF(timer, struct spdy, idle_timer);
 	int64_t due_ns = s->active_ns + s->idle_timeout_ms * NS_PER_MS;
-	if (due_ns <= clock_now_ns())
-		stream_abort(s->stream);
-	else
+	if (due_ns > clock_now_ns()) {
 		loop_timer_start(timer, due_ns);
+		return;
+	}
+	s->idled = true;
+	stream_abort(s->stream);
+	fiber_cancel(s->reader); /* which may be waiting for somebody to read a full queue */
 }
 
 /* ---- the session ---- */
@@ -626,12 +631,6 @@ str spdy_stream_header(const struct spdy_stream *st, str name)
 	return http_header_find(st->headers, st->n_headers, name);
 }
 
-const struct http_header *spdy_stream_headers(const struct spdy_stream *st, size_t *ret_n)
-{
-	*ret_n = st->n_headers;
-	return st->headers;
-}
-
 int spdy_stream_reply(struct spdy_stream *st, const struct http_header *headers, size_t n, struct err *err)
 {
 	if (st->own || st->replied)
@@ -647,11 +646,8 @@ ssize_t spdy_stream_read(struct spdy_stream *st, void *p, size_t n, struct err *
 	if (!n)
 		return 0;
 	while (!queue_len(st)) {
-		if (st->read_done && st->session->ended && st->session->why.code && !st->session->closing) {
-			if (err)
-				*err = st->session->why;
-			return -ERR_GONE;
-		}
+		if (st->read_done && st->session->ended && st->session->why.code && !st->session->closing)
+			return err_set(err, ERR_GONE, "%s", st->session->why.msg);
 		if (st->read_done)
 			return 0;
 		int r = fiber_cond_wait(&st->changed, err);

@@ -55,7 +55,6 @@ void spdy_stream_freep(struct spdy_stream **st);
 uint32_t spdy_stream_id(const struct spdy_stream *st);
 /* What it was opened with, with names in lower case; the first value of a name (n == 0 and p == NULL: none). */
 str spdy_stream_header(const struct spdy_stream *st, str name);
-const struct http_header *spdy_stream_headers(const struct spdy_stream *st, size_t *ret_n);
 
 /* (suspends) Accepts a stream that the other side opened. Once; headers may be none. */
 int spdy_stream_reply(struct spdy_stream *st, const struct http_header *headers, size_t n, struct err *err);

@@ -424,10 +424,46 @@ FIBER_TEST(spdy_bad_stream_numbers)
 	CHECK(str_eq(buf_str(&out), buf_str(&want)));
 }
 
+struct accepting {
+	struct spdy *session;
+	struct spdy_stream **ret;
+};
+
+static int accept_and_reply(void *arg)
+{
+	struct accepting *a = arg;
+	CHECK_INT(spdy_accept(a->session, a->ret, NULL), 1);
+	return spdy_stream_reply(*a->ret, NULL, 0, NULL);
+}
+
 FIBER_TEST(spdy_idle_timeout)
 {
 	struct both b;
 	both_init(&b, &(struct spdy_options){ .idle_timeout_ms = 30 });
 	CHECK_INT(spdy_wait(b.server, NULL), 0);
 	both_done(&b);
+}
+
+/* Also when the session waits for somebody to read. */
+FIBER_TEST(spdy_idle_timeout_behind_a_full_queue)
+{
+	CLEANUP(mem_freep) char *p = mem_zalloc(3000);
+	struct spdy_stream *st, *in;
+	struct both b;
+	struct err err = ERR_INIT;
+	ssize_t n;
+	DEADLINE_SCOPE(10000);
+	both_init(&b, &(struct spdy_options){ .idle_timeout_ms = 30, .queue_bytes = 1000 });
+	struct fiber *server = start(accept_and_reply, &(struct accepting){ b.server, &in });
+	CHECK_INT(spdy_open(b.client, NULL, 0, &st, NULL), 0);
+	CHECK_INT(join(server), 0);
+	CHECK_INT(spdy_stream_write(st, str_span(p, 3000), NULL), 0);
+	CHECK_INT(spdy_wait(b.server, NULL), 0);
+	CHECK_INT(spdy_stream_read(in, p, 3000, NULL), 1000);
+	n = spdy_stream_read(in, p, 3000, &err);
+	CHECK_INT(n, -ERR_GONE);
+	CHECK_STR(err_str(&err), "spdy: the session was idle for too long");
+	spdy_stream_free(in);
+	both_done(&b);
+	spdy_stream_free(st);
 }

@@ -132,8 +132,10 @@ static int bio_read(BIO *bio, char *p, int n)
 
 static long bio_ctrl(BIO *bio, int cmd, long num, void *ptr)
 {
-	(void)bio, (void)num, (void)ptr;
-	return cmd == BIO_CTRL_FLUSH;
+	const struct stream *s = BIO_get_data(bio);
+
+	(void)num, (void)ptr;
+	return cmd == BIO_CTRL_FLUSH || (cmd == BIO_CTRL_EOF && s->ended);
 }
 
 static BIO_METHOD *bio_method;
@@ -272,6 +274,7 @@ static ssize_t read_tls(struct stream *s, void *p, size_t n, struct err *err)
 	size_t got = 0;
 
 	ERR_clear_error();
+	errno = 0;
 	if (SSL_read_ex(s->ssl, p, n, &got) == 1) {
 		/* It may have answered a message of TLS itself. */
 		return s->queue_at < s->queue_n && stream_send(s, err) < 0 ? -ERR_GONE : (ssize_t)got;
@@ -287,7 +290,8 @@ static ssize_t read_tls(struct stream *s, void *p, size_t n, struct err *err)
 	default:
 		s->broken = true;
 		(void)stream_send(s, NULL);
-		return tls_err(err, ERR_GONE, "read");
+		/* An end without a goodbye: somebody may have cut off the rest. */
+		return s->ended ? err_set(err, ERR_GONE, "read: unexpected EOF") : tls_err(err, ERR_GONE, "read");
 	}
 }
 
@@ -336,6 +340,14 @@ ssize_t stream_read(struct stream *s, void *p, size_t n, struct err *err)
 		r = stream_wait(s, POLLIN, err);
 	}
 	return r;
+}
+
+bool stream_is_quiet(struct stream *s)
+{
+	char byte;
+
+	s->drained = false;
+	return stream_try_read(s, &byte, 1, NULL) == STREAM_WAIT;
 }
 
 void stream_unread(struct stream *s, str bytes)
@@ -413,10 +425,9 @@ int stream_shutdown_write(struct stream *s, struct err *err)
 		s->said_goodbye = true;
 		(void)SSL_shutdown(s->ssl);
 		ERR_clear_error();
-		r = stream_send(s, err);
-		if (r <= 0)
-			return r; /* full: the other side is not reading now, and will not miss the end of the socket */
 	}
+	if ((r = flush(s, err)) < 0)
+		return r;
 	return shutdown(s->fd, SHUT_WR) < 0 ? err_sys(err, errno, "shut down a connection") : 0;
 }
 
@@ -472,7 +483,8 @@ static bool expect_host(SSL *ssl, const char *host, bool insecure)
 
 	if (inet_pton(AF_INET, host, ip) == 1 || inet_pton(AF_INET6, host, ip) == 1)
 		return insecure || X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
-	X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	/* As Go: a name in the subject counts for nothing. */
+	X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 	return SSL_set_tlsext_host_name(ssl, host) == 1 && (insecure || SSL_set1_host(ssl, host) == 1);
 }
 
@@ -517,7 +529,6 @@ int stream_connect_tls(int fd, struct tls_context *tls, const char *host, struct
 /* ---- Asking ---- */
 
 int stream_fd(const struct stream *s) { return s->fd; }
-bool stream_is_tls(const struct stream *s) { return s->ssl != NULL; }
 str stream_peer_address(const struct stream *s) { return str_of(s->address); }
 
 str stream_alpn(const struct stream *s)

@@ -29,7 +29,7 @@ void stream_freep(struct stream **s);
 ssize_t stream_read(struct stream *s, void *p, size_t n, struct err *err);
 /* (suspends) Writes all. On error an unknown part has been written. */
 int stream_write(struct stream *s, const void *p, size_t n, struct err *err);
-/* No more writes: the other side reads an end. */
+/* (suspends) No more writes: the other side reads an end. */
 int stream_shutdown_write(struct stream *s, struct err *err);
 /* Makes pending and later reads and writes of all fibers fail with -ERR_GONE: how one fiber ends the work of others. */
 void stream_abort(struct stream *s);

@@ -51,7 +51,7 @@ static int dial_unix(const char *path, int *ret_fd, struct err *err)
 	return dial_address((const struct sockaddr *)&addr, sizeof(addr), ret_fd, err);
 }
 
-/* The first failure is the one that is told; the others are tried all the same. */
+/* The first failure is the one that is told; the others are tried all the same, as long as there is time. */
 static int dial_name(const char *host, uint16_t port, int *ret_fd, struct err *err)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
@@ -63,13 +63,15 @@ static int dial_name(const char *host, uint16_t port, int *ret_fd, struct err *e
 	int r = fiber_getaddrinfo(host, service, &hints, &list, err);
 	if (r < 0)
 		return r;
-	r = -ERR_NOT_FOUND;
-	for (struct addrinfo *a = list; a && r < 0 && r != -ERR_CANCELED && fiber_check(NULL) == 0; a = a->ai_next)
-		r = dial_address(a->ai_addr, a->ai_addrlen, ret_fd, a == list ? &first : &other);
+	r = dial_address(list->ai_addr, list->ai_addrlen, ret_fd, &first);
+	for (struct addrinfo *a = list->ai_next; a && r < 0 && fiber_check(NULL) == 0; a = a->ai_next)
+		r = dial_address(a->ai_addr, a->ai_addrlen, ret_fd, &other);
 	freeaddrinfo(list);
-	if (r < 0 && err)
+	if (r == 0 || r == -ERR_CANCELED)
+		return r == 0 ? 0 : fiber_check(err);
+	if (err)
 		*err = first;
-	return r < 0 && first.code ? -(int)first.code : r;
+	return -(int)first.code;
 }
 
 /* An address needs no name service, and no thread to ask it. */

@@ -19,7 +19,8 @@ int stream_send(struct stream *s, struct err *err);
 int stream_wait(struct stream *s, short events, struct err *err);
 /* Gives memory back that an idle stream does not need. */
 void stream_trim(struct stream *s);
-bool stream_is_tls(const struct stream *s);
+/* Is it open, with nothing to be read? When not, it is good for nothing any more: a byte may have been lost. */
+bool stream_is_quiet(struct stream *s);
 
 /* "10.0.0.7:41312", "[::1]:80", "@" for a local socket. */
 struct sockaddr_storage;

@@ -1,4 +1,4 @@
-#include "net/stream.h"
+#include "net/stream_priv.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -139,17 +139,24 @@ FIBER_TEST(stream_plain_both_ways)
 	CHECK_INT(stream_read(a, p, sizeof(p), NULL), 1);
 }
 
-FIBER_TEST(stream_tls_both_ways)
+/* TLS between two sides that trust each other. */
+static void meet_well(struct side *a, struct side *b)
 {
 	CLEANUP(test_cert_done) struct test_cert ca = test_cert_new("ca", NULL, NULL);
 	CLEANUP(test_cert_done) struct test_cert cert = test_cert_new("server", "DNS:localhost,IP:127.0.0.1", &ca);
 	struct tls_context *server = server_of(&cert, NULL, TLS_CLIENT_AUTH_NONE), *client = client_of(&ca, NULL, both);
+
+	CHECK_INT(meet(server, client, "localhost", a, b), 0);
+	tls_context_free(server);
+	tls_context_free(client);
+}
+
+FIBER_TEST(stream_tls_both_ways)
+{
 	struct side a, b;
 	char p[16];
 
-	CHECK_INT(meet(server, client, "localhost", &a, &b), 0);
-	tls_context_free(server);
-	tls_context_free(client);
+	meet_well(&a, &b);
 	CHECK_STR(stream_alpn(a.s), "h2");
 	CHECK_STR(stream_alpn(b.s), "h2");
 	both_ways(a.s, b.s);
@@ -157,6 +164,47 @@ FIBER_TEST(stream_tls_both_ways)
 	CHECK_INT(stream_read(b.s, p, sizeof(p), NULL), 0);
 	CHECK_INT(stream_write(b.s, "still", 5, NULL), 0);
 	CHECK_INT(stream_read(a.s, p, sizeof(p), NULL), 5);
+	part(&a, &b);
+}
+
+static int shutdown_write(void *arg) { return stream_shutdown_write(arg, NULL); }
+
+/* The end comes behind what is queued, also when the socket is full. */
+FIBER_TEST(stream_tls_end_behind_a_full_socket)
+{
+	CLEANUP(mem_freep) char *p = mem_zalloc(65536);
+	size_t put = 0, got = 0;
+	struct side a, b;
+	ssize_t n;
+	DEADLINE_SCOPE(10000);
+
+	meet_well(&a, &b);
+	do {
+		CHECK_INT(stream_put(a.s, p, 65536, NULL), 0);
+		put += 65536;
+	} while (stream_send(a.s, NULL) == 1);
+	struct fiber *f = start(shutdown_write, a.s);
+	fiber_settle();
+	while ((n = stream_read(b.s, p, 65536, NULL)) > 0)
+		got += (size_t)n;
+	CHECK_INT(n, 0);
+	CHECK_INT(got, put);
+	CHECK_INT(join(f), 0);
+	part(&a, &b);
+}
+
+FIBER_TEST(stream_tls_end_without_goodbye_is_an_error)
+{
+	struct err err = ERR_INIT;
+	struct side a, b;
+	char c;
+
+	meet_well(&a, &b);
+	CHECK_INT(stream_write(a.s, "x", 1, NULL), 0);
+	stream_abort(a.s);
+	CHECK_INT(stream_read(b.s, &c, 1, NULL), 1);
+	CHECK_INT(stream_read(b.s, &c, 1, &err), -ERR_GONE);
+	CHECK_STR(err_str(&err), "read: unexpected EOF");
 	part(&a, &b);
 }
 
@@ -218,6 +266,34 @@ FIBER_TEST(tls_client_verifies_the_server)
 		tls_context_free(client);
 	}
 	tls_context_free(server);
+}
+
+FIBER_TEST(tls_client_wants_the_name_among_the_alternatives)
+{
+	CLEANUP(test_cert_done) struct test_cert cert = test_cert_new("localhost", NULL, NULL);
+	struct tls_context *server = server_of(&cert, NULL, TLS_CLIENT_AUTH_NONE), *client = client_of(&cert, NULL, both);
+	struct side a, b;
+
+	CHECK(meet(server, client, "localhost", &a, &b) < 0);
+	CHECK_STR(err_str(&b.err), "tls: failed to verify certificate: x509: certificate relies on legacy Common Name field, "
+				   "use SANs instead");
+	part(&a, &b);
+	tls_context_free(server);
+	tls_context_free(client);
+}
+
+FIBER_TEST(tls_without_a_common_protocol_fails)
+{
+	static const char *const foreign[] = { "imap", NULL };
+	CLEANUP(test_cert_done) struct test_cert ca = test_cert_new("ca", NULL, NULL);
+	CLEANUP(test_cert_done) struct test_cert cert = test_cert_new("server", "DNS:localhost", &ca);
+	struct tls_context *server = server_of(&cert, NULL, TLS_CLIENT_AUTH_NONE), *client = client_of(&ca, NULL, foreign);
+	struct side a, b;
+
+	CHECK(meet(server, client, "localhost", &a, &b) < 0);
+	part(&a, &b);
+	tls_context_free(server);
+	tls_context_free(client);
 }
 
 FIBER_TEST(tls_server_sees_any_client_certificate)

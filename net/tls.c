@@ -9,16 +9,15 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/encoding.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 enum { FILE_MAX = 4 << 20, ALPN_MAX = 255, READ_BUFFER = 64 * 1024 };
@@ -74,22 +73,10 @@ int tls_err(struct err *err, enum err_code code, const char *what)
 
 static int read_pem(const struct pem *pem, struct buf *b, struct err *err)
 {
-	if (pem->text) {
-		buf_add(b, str_of(pem->text));
-		return 0;
-	}
-	int fd = open(pem->path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(err, errno, "open %s", pem->path);
-	ssize_t n = 1;
-	for (char *p; n > 0 && (p = buf_reserve(b, 16384));) {
-		n = read(fd, p, 16384);
-		if (n > 0)
-			buf_commit(b, (size_t)n);
-	}
-	int sys = errno;
-	(void)close(fd);
-	return n < 0 ? err_sys(err, sys, "read %s", pem->path) : buf_check(b, pem->path, err);
+	if (!pem->text)
+		return file_read(pem->path, b, err);
+	buf_add(b, str_of(pem->text));
+	return buf_check(b, "the given text", err);
 }
 
 static bool pem_given(const struct pem *pem) { return pem->path || pem->text; }
@@ -314,8 +301,9 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out, co
 	unsigned char *chosen = NULL;
 
 	(void)ssl;
+	/* As RFC 7301 and Go have it: a client that wants none of our protocols must not be taken for one that does. */
 	if (SSL_select_next_proto(&chosen, n_out, live->alpn, (unsigned)live->n_alpn, in, n_in) != OPENSSL_NPN_NEGOTIATED)
-		return SSL_TLSEXT_ERR_NOACK;
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*out = chosen;
 	return SSL_TLSEXT_ERR_OK;
 }
@@ -485,8 +473,7 @@ static int make_ctx(const struct tls_context *t, const struct pem *cert, const s
 
 	if (!ctx)
 		return tls_err(err, ERR_INTERNAL, "make a TLS context");
-	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
-					 SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_default_read_buffer_len(ctx, READ_BUFFER);

@@ -38,6 +38,8 @@ static int wrong_name(X509 *x, const char *host, bool is_ip, struct err *err)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
 
+	if (x && X509_get_ext_by_NID(x, NID_subject_alt_name, -1) < 0 && X509_check_host(x, host, 0, 0, NULL) == 1)
+		return err_set(err, ERR_FORBIDDEN, "certificate relies on legacy Common Name field, use SANs instead");
 	if (x)
 		add_names(&b, x, is_ip ? GEN_IPADD : GEN_DNS);
 	if (b.n)

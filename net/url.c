@@ -68,11 +68,11 @@ static int unescape(struct arena *a, str s, bool plus, str *ret, struct err *err
 int url_path_unescape(struct arena *a, str s, str *ret, struct err *err) { return unescape(a, s, false, ret, err); }
 int url_query_unescape(struct arena *a, str s, str *ret, struct err *err) { return unescape(a, s, true, ret, err); }
 
-static void escape(struct buf *b, str s, unsigned char class, char as_is)
+static void escape(struct buf *b, str s, unsigned char class)
 {
 	for (size_t i = 0; i < s.n; i++) {
 		unsigned char c = (unsigned char)s.p[i];
-		if (keep[c] & class || (as_is && s.p[i] == as_is))
+		if (keep[c] & class)
 			buf_addc(b, s.p[i]);
 		else if (c == ' ' && class == KEEP)
 			buf_addc(b, '+');
@@ -81,9 +81,8 @@ static void escape(struct buf *b, str s, unsigned char class, char as_is)
 	}
 }
 
-void url_path_escape(struct buf *b, str segment) { escape(b, segment, KEEP_SEGMENT, 0); }
-void url_path_escape_all(struct buf *b, str path) { escape(b, path, KEEP_SEGMENT, '/'); }
-void url_query_escape(struct buf *b, str s) { escape(b, s, KEEP, 0); }
+void url_path_escape(struct buf *b, str segment) { escape(b, segment, KEEP_SEGMENT); }
+void url_query_escape(struct buf *b, str s) { escape(b, s, KEEP); }
 
 /* ---- queries ---- */
 
@@ -126,22 +125,6 @@ int url_query_parse(struct arena *a, str query, struct url_query *ret_query, str
 		return err_set(err, ERR_BAD_REQUEST, "invalid semicolon separator in query");
 	return result;
 }
-
-static const struct url_param *query_find(const struct url_query *q, str key)
-{
-	for (size_t i = 0; i < q->n; i++)
-		if (str_eq(q->params[i].key, key))
-			return &q->params[i];
-	return NULL;
-}
-
-str url_query_get(const struct url_query *q, str key)
-{
-	const struct url_param *p = query_find(q, key);
-	return p ? p->value : STR_NONE;
-}
-
-bool url_query_has(const struct url_query *q, str key) { return query_find(q, key) != NULL; }
 
 void url_query_add(struct buf *b, str key, str value)
 {

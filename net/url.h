@@ -14,8 +14,6 @@ int url_query_unescape(struct arena *a, str s, str *ret, struct err *err);
 /* PathEscape (of one segment: '/' is escaped too) and QueryEscape (a space becomes '+'). */
 void url_path_escape(struct buf *b, str segment);
 void url_query_escape(struct buf *b, str s);
-/* A whole path: as PathEscape, but the separators stay. */
-void url_path_escape_all(struct buf *b, str path);
 /* Are all escapes in s well-formed? */
 bool url_escapes_valid(str s);
 
@@ -36,9 +34,6 @@ enum { URL_PARAMS_MAX = 10000 };
  * pairs, as Go has it; then there are none.
  */
 int url_query_parse(struct arena *a, str query, struct url_query *ret_query, struct err *err);
-/* The first value; n == 0 and p == NULL when there is none. */
-str url_query_get(const struct url_query *q, str key);
-bool url_query_has(const struct url_query *q, str key);
 /* Adds key=value, with a '&' before it unless the buffer is empty. */
 void url_query_add(struct buf *b, str key, str value);
 

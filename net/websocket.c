@@ -59,8 +59,6 @@ void ws_free(struct ws *w)
 
 void ws_freep(struct ws **w) { ws_free(*w); }
 
-void ws_abort(struct ws *w) { stream_abort(w->stream); }
-
 int ws_close_code(const struct ws *w) { return w->code; }
 str ws_close_reason(const struct ws *w) { return str_span(w->reason, w->n_reason); }
 

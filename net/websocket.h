@@ -114,8 +114,6 @@ int ws_ping(struct ws *w, str data, struct err *err);
  * unread bytes could otherwise destroy what was just sent.
  */
 int ws_close(struct ws *w, int code, str reason, int64_t wait_ms, struct err *err);
-/* Makes pending and later reads and writes of all fibers fail with -ERR_GONE. */
-void ws_abort(struct ws *w);
 
 /* What the other side closed with: WS_ABNORMAL before it has, WS_NO_CODE when it gave none. */
 int ws_close_code(const struct ws *w);

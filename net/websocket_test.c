@@ -90,10 +90,12 @@ TEST(websocket_accept)
 	static const struct { struct http_header h[5]; size_t n; const char *error; } t[] = {
 		{ { UPGRADE, KEY, H("sec-websocket-version", "13") }, 4, NULL },
 		{ { UPGRADE, KEY }, 3, "websocket: unsupported version: 13 not found in 'Sec-Websocket-Version' header" },
-		{ { UPGRADE, KEY, H("sec-websocket-version", "8") }, 4, "websocket: unsupported version: 13 not found in 'Sec-Websocket-Version' header" },
+		{ { UPGRADE, KEY, H("sec-websocket-version", "8") }, 4,
+		  "websocket: unsupported version: 13 not found in 'Sec-Websocket-Version' header" },
 		{ { UPGRADE, H("sec-websocket-version", "13"), H("sec-websocket-key", "short") }, 4,
 		  "websocket: not a websocket handshake: 'Sec-WebSocket-Key' header must be Base64 encoded value of 16-byte in length" },
-		{ { H("upgrade", "websocket"), KEY, H("sec-websocket-version", "13") }, 3, "websocket: the client is not using the websocket protocol" },
+		{ { H("upgrade", "websocket"), KEY, H("sec-websocket-version", "13") }, 3,
+		  "websocket: the client is not using the websocket protocol" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
@@ -193,7 +195,8 @@ FIBER_TEST(websocket_server_reads)
 		{ BYTES("\x81\x81" MASK "\xff"), "websocket: text that is not UTF-8", BYTES("\x88\x02\x03\xef") },
 		{ BYTES("\x81\x81" MASK "\xc3"), "websocket: text that is not UTF-8", BYTES("\x88\x02\x03\xef") },
 		{ BYTES("\x01\x81" MASK "\xc3" "\x80\x81" MASK "\xa4" "\x88\x80" MASK), "T:\xc3\xa4 closed 1005 ", BYTES("\x88\x00") },
-		{ BYTES("\x82\xff\x00\x00\x00\x01\x00\x00\x00\x00" MASK "x"), "websocket: a message larger than 1000 bytes", BYTES("\x88\x02\x03\xf1") },
+		{ BYTES("\x82\xff\x00\x00\x00\x01\x00\x00\x00\x00" MASK "x"), "websocket: a message larger than 1000 bytes",
+		  BYTES("\x88\x02\x03\xf1") },
 		{ BYTES("\x88\x81" MASK "x"), "websocket: a malformed close frame", BYTES("\x88\x02\x03\xea") },
 		{ BYTES("\x88\x82" MASK "\x03\xed"), "websocket: a malformed close frame", BYTES("\x88\x02\x03\xea") },
 		{ BYTES("\x88\x83" MASK "\x03\xe8\xff"), "websocket: a malformed close frame", BYTES("\x88\x02\x03\xea") },

@@ -177,17 +177,20 @@ static bool version_orders_progress(str text)
 	return v[1] > 5 || (v[1] == 5 && v[2] >= 13) || (v[1] == 4 && v[2] >= 31);
 }
 
-int etcd_progress_ordered(struct etcd *e, bool *ret_ordered, struct err *err)
+int etcd_progress_ordered(struct etcd *e, uint64_t generation, bool *ret_ordered, struct err *err)
 {
-	uint64_t generation = grpc_channel_generation(e->channel);
-
-	if (e->asked_generation != generation || generation == 0) {
+	if (e->asked_generation != generation) {
 		CLEANUP(etcd_answer_done) struct etcd_answer a = ETCD_ANSWER_INIT;
 		int r = etcd_call(e, &rpc_Maintenance_Status, ETCD_READ, VAL_EMPTY_OBJECT, &a, err);
 		if (r < 0)
 			return r;
+		/* Another member may have answered, of another version. */
+		bool same = grpc_channel_generation(e->channel) == generation;
+		*ret_ordered = same && version_orders_progress(val_str(a.v, version));
+		if (!same)
+			return 0;
 		e->asked_generation = generation;
-		e->progress_ordered = version_orders_progress(val_str(a.v, version));
+		e->progress_ordered = *ret_ordered;
 	}
 	*ret_ordered = e->progress_ordered;
 	return 0;

@@ -32,7 +32,7 @@ struct etcd {
 	struct etcd_lease lease;
 	struct etcd_own own;
 	int64_t revision, compact_revision; /* the newest that were seen */
-	uint64_t asked_generation; /* the connection whose member's version is known: */
+	uint64_t asked_generation; /* the connection whose member's version is known (0: none): */
 	bool progress_ordered;    /* answers to progress requests are in order with events */
 	struct fiber_group askers; /* see etcd_progress.c */
 };
@@ -63,8 +63,11 @@ int etcd_call(struct etcd *e, const struct rpc *rpc, enum etcd_effect effect, st
 /* Gives an error that a member answered with its meaning in store.h; r is -code. */
 int etcd_error(int r, enum etcd_effect effect, struct err *err);
 
-/* (suspends) Does the member in use answer progress requests in order with events? */
-int etcd_progress_ordered(struct etcd *e, bool *ret_ordered, struct err *err);
+/*
+ * (suspends) Does the member on the connection of this generation answer progress requests in order with events? No, too,
+ * when the connection is not in use any more.
+ */
+int etcd_progress_ordered(struct etcd *e, uint64_t generation, bool *ret_ordered, struct err *err);
 
 /* The first key for a range that may begin with the empty one, which etcd does not take. */
 static inline str etcd_from(str from) { return from.n ? from : STR("\0"); }

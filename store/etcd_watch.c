@@ -55,7 +55,7 @@ static int stream_begin(struct etcd_watch *w, struct err *err)
 
 	DEADLINE_SCOPE(ETCD_CALL_MS);
 	if ((r = grpc_stream_open(e->channel, rpc_Watch_Watch.path, &w->stream, err)) < 0 ||
-	    (r = etcd_progress_ordered(e, &w->ordered, err)) < 0)
+	    (r = etcd_progress_ordered(e, grpc_stream_generation(w->stream), &w->ordered, err)) < 0)
 		return r;
 	struct val create = OBJECT(&a, F(key, VAL_STR(w->from)), F(rangeEnd, VAL_STR(w->to)),
 				   F(startRevision, val_of_int(w->next)), F(progressNotify, val_of_bool(true)),

@@ -127,21 +127,13 @@ int store_file_check(const char *path, struct store_report *ret, struct err *err
 
 /* ---- copies ---- */
 
-static int sync_path(const char *path, int flags, struct err *err)
+static int sync_file(const char *path, struct err *err)
 {
-	int fd = open(path, flags | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int r = fd < 0 || fsync(fd) < 0 ? err_sys(err, errno, "make %s durable", path) : 0;
 	if (fd >= 0)
 		close(fd);
 	return r;
-}
-
-static int sync_folder_of(const char *path, struct err *err)
-{
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	ptrdiff_t slash = str_rchr(str_of(path), '/');
-	str folder = slash < 0 ? STR(".") : str_span(path, (size_t)MAX(slash, (ptrdiff_t)1));
-	return sync_path(arena_str(&a, folder).p, O_RDONLY | O_DIRECTORY, err);
 }
 
 static int must_be_sound(const char *path, struct store_report *ret, struct err *err)
@@ -201,7 +193,7 @@ static int copy_to(const char *from, const char *partial, int64_t bump, struct s
 	if (r == 0 && ret->log_bytes)
 		r = err_set(err, ERR_UNAVAILABLE, "%s could not be completed; is the disk full?", partial);
 	if (r == 0)
-		r = sync_path(partial, O_RDONLY, err);
+		r = sync_file(partial, err);
 	if (r == 0)
 		remove_side_files(partial);
 	else
@@ -212,7 +204,7 @@ static int copy_to(const char *from, const char *partial, int64_t bump, struct s
 static int give_name(const char *partial, const char *path, bool replace, struct err *err)
 {
 	if (renameat2(AT_FDCWD, partial, AT_FDCWD, path, replace ? 0 : RENAME_NOREPLACE) == 0)
-		return sync_folder_of(path, err);
+		return db_sync_folder(path, err);
 	int sys = errno;
 	remove_partial(partial);
 	return sys == EEXIST ? err_set(err, ERR_ALREADY_EXISTS, "%s exists already", path) : err_sys(err, sys, "write %s", path);

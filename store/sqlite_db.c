@@ -25,6 +25,13 @@ static const char *const sql_text[SQL_MAX] = {
 bool db_is_damaged(const struct db *db) { return db->damaged; }
 int64_t db_log_pages(const struct db *db) { return db->log_pages; }
 
+/* Unlike strerror for every thread at a time. */
+static const char *errno_text(int sys)
+{
+	const char *text = strerrordesc_np(sys);
+	return text ? text : "unknown error";
+}
+
 int db_error(struct db *db, int rc, const char *what, struct err *err)
 {
 	switch (rc & 0xff) {
@@ -42,7 +49,7 @@ int db_error(struct db *db, int rc, const char *what, struct err *err)
 		return err_set(err, ERR_UNAVAILABLE, "%s %s: another program holds a lock on the file", what, db->path);
 	case SQLITE_IOERR:
 		return err_set(err, ERR_UNAVAILABLE, "%s %s: %s (%s)", what, db->path, sqlite3_errmsg(db->c),
-			       strerror(sqlite3_system_errno(db->c)));
+			       errno_text(sqlite3_system_errno(db->c)));
 	case SQLITE_READONLY:
 	case SQLITE_PERM:
 	case SQLITE_CANTOPEN:

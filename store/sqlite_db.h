@@ -51,6 +51,8 @@ void db_closep(struct db **db);
  * closed only after all connections of this process to the file.
  */
 int db_lock(const char *path, struct err *err);
+/* Makes what was created or renamed in the folder of this path durable. */
+int db_sync_folder(const char *path, struct err *err);
 
 /* 0, or 1 with what is wrong in problem (cut to its size); < 0 when it could not be found out. */
 int db_check(struct db *db, bool thorough, char *problem, size_t size, struct err *err);

@@ -16,17 +16,17 @@ enum {
 
 /* ---- the lock ---- */
 
-/* A new file must not be lost with its folder's entry. */
-static void sync_folder(const char *path)
+int db_sync_folder(const char *path, struct err *err)
 {
-	const char *slash = strrchr(path, '/');
-	CLEANUP(mem_freep) char *folder = slash > path ? strndup(path, (size_t)(slash - path)) : strdup(slash ? "/" : ".");
-	int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	ptrdiff_t slash = str_rchr(str_of(path), '/');
+	str folder = arena_str(&a, slash < 0 ? STR(".") : str_span(path, (size_t)MAX(slash, (ptrdiff_t)1)));
+	int fd = open(folder.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 || fsync(fd) < 0 ? err_sys(err, errno, "make %s durable", folder.p) : 0;
 
-	if (fd >= 0) {
-		(void)fsync(fd);
-		close(fd);
-	}
+	if (fd >= 0)
+		(void)close(fd);
+	return r;
 }
 
 int db_lock(const char *path, struct err *err)
@@ -48,7 +48,7 @@ int db_lock(const char *path, struct err *err)
 				       path, path);
 		return err_sys(err, sys, "lock %s", path);
 	}
-	sync_folder(path);
+	(void)db_sync_folder(path, NULL); /* so that a new file is not lost with its name; some file systems cannot */
 	return fd;
 }
 

@@ -110,8 +110,12 @@ int sqlite_get_at(struct sqlite_store *s, str key, int64_t revision, struct stor
 	sqlite_pin(s, &pin, revision);
 	int r = fill_values(s, &one, 1, err);
 	sqlite_unpin(&pin);
+	if (r < 0) {
+		store_value_unref(row.value);
+		return r;
+	}
 	ret->value = row.value;
-	return r < 0 ? r : 1;
+	return 1;
 }
 
 int sqlite_get(struct store *store, str key, struct store_kv *ret, int64_t *ret_revision, struct err *err)

@@ -33,7 +33,7 @@ struct store_options {
  * that says what to do, and every write is refused with -ERR_UNAVAILABLE. etcd: waits until a member answers.
  */
 int store_open(const struct store_options *o, struct store **ret, struct err *err);
-/* (suspends) Finishes writes that were begun. All watches must have been freed. Takes NULL. */
+/* (suspends) Finishes writes that were begun. All watches must have been freed and no call be under way. Takes NULL. */
 void store_free(struct store *s);
 
 /* ---- values ---- */
@@ -154,7 +154,7 @@ int store_watch_open(struct store *s, str from, str to, int64_t revision, struct
  */
 int store_watch_next(struct store_watch *w, struct store_batch *ret, struct err *err);
 void store_batch_done(struct store_batch *b);
-/* Asks for a batch with the newest revision, even when there are no events. */
+/* Asks for a batch with the newest revision, even when there are no events. May get lost, as connections do: ask again. */
 void store_watch_progress(struct store_watch *w);
 void store_watch_free(struct store_watch *w);
 

@@ -31,7 +31,8 @@ class Operation:
         self.start, self.end, self.outcome, self.replaced = start, end, outcome, replaced
 
     def __repr__(self):
-        return f"{self.kind} {self.key} {self.value if self.kind != 'list' else '...'} at revision {self.revision} ({self.outcome}, {self.start:.3f} to {self.end:.3f})"
+        value = "..." if self.kind == "list" else self.value
+        return f"{self.kind} {self.key} {value} at revision {self.revision} ({self.outcome}, {self.start:.3f} to {self.end:.3f})"
 
 
 class Watch:

@@ -279,7 +279,7 @@ class SourceFile:
                 for number, embedded, f in t.wire) + " }"
             wire = self.shared("struct wire %s[]", "wire", body)
         flags = [name for name, on in (("TYPE_KIND", t.kind), ("TYPE_LIST", is_list(t)), ("TYPE_PROTO3", t.package.proto),
-                                       ("TYPE_ATOMIC", t.atomic)) if on]
+                                       ("TYPE_ATOMIC", t.atomic), ("TYPE_DEFAULTS", t.defaults)) if on]
         group, version = split_api_version(t.api_version)
         head = ", ".join(c_str(s) for s in (t.name, group, version, t.package.name))
         self.out.append(

@@ -1,6 +1,7 @@
 """Resolves what the files say: references, like, embedded types, inherited descriptions, zero values."""
 
 import copy
+import json
 import re
 
 from language import Alias, ApiError, Field, Type
@@ -50,6 +51,7 @@ class Resolver:
                 self.resolve_field(t, f)
         for t in self.types:
             self.flatten(t)
+        self.mark_defaults()
         self.inherit_descriptions()
         for t in self.types:
             self.zero_json(t)
@@ -216,6 +218,8 @@ class Resolver:
             ("SET", "set" in w), ("MAP_LIST", "map" in w), ("ATOMIC", "atomic" in w), ("GRANULAR", "granular" in w),
             ("EMBEDDED", getattr(f, "embedded", False))) if on]
         f.default_json = self.default_json(f, one, written)
+        if f.default_json and f.kind != "MESSAGE" and (f.pointer or json.loads(f.default_json)):
+            f.flags.append("DEFAULT")
 
     def default_json(self, f, one, written):
         """The default that OpenAPI shows: as given, else the zero value of what is always there."""
@@ -227,6 +231,21 @@ class Resolver:
         if one and written and f.kind in ("STRING", "BOOL", "INT32", "INT64", "UINT32", "UINT64", "DOUBLE", "FLOAT"):
             return ZERO_JSON[f.kind]
         return ""
+
+    def mark_defaults(self):
+        """t.defaults: whether a field of it, or of what is in it, has a default. Types may contain themselves."""
+        users = {}
+        for t in self.types:
+            t.defaults = False
+            for f in t.fields:
+                if f.type:
+                    users.setdefault(f.type, []).append(t)
+        todo = [t for t in self.types if any("DEFAULT" in f.flags for f in t.fields)]
+        while todo:
+            t = todo.pop()
+            if not t.defaults:
+                t.defaults = True
+                todo += users.get(t, [])
 
     def inherit_descriptions(self):
         groups = {}
