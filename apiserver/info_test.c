@@ -159,8 +159,8 @@ TEST(info_refuses_what_is_no_path)
 	for (size_t i = 7; i + 2 < sizeof(deep); i += 2)
 		memcpy(deep + i, "/a", 3);
 	call_new(&c, STR("GET"), str_of(deep));
-	CHECK(stage_info(&c.q, &c.err) < 0);
-	CHECK_INT(val_int(c.q.failure, code), 404);
+	CHECK_INT(stage_info(&c.q, &c.err), STAGE_NEXT);
+	CHECK_INT(route(&c.q), -ERR_NOT_FOUND);
 	call_done(&c);
 }
 

@@ -95,7 +95,7 @@ bool http1_body_done(const struct http1_body *b);
 /* "Not Found"; "" for a status that has no name. */
 const char *http1_reason(int status);
 
-/* "HTTP/1.1 200 OK\r\n"; also to clients of 1.0, as Go does. */
+/* "HTTP/1.1 200 OK\r\n"; also to clients of 1.0, as RFC 9110 (section 2.5) has it. */
 void http1_add_status(struct buf *b, int status);
 /* "GET /path?query HTTP/1.1\r\n" */
 void http1_add_request(struct buf *b, str method, str target);

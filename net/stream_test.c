@@ -456,6 +456,8 @@ TEST(tls_options_that_make_no_sense)
 		{ { .cert_pem = c.cert, .key_pem = c.key, .min_version = "VersionTLS9" }, "unknown tls version \"VersionTLS9\"" },
 		{ { .cert_pem = c.cert, .key_pem = c.key, .cipher_suites = "TLS_AES_128_GCM_SHA256,NO" },
 		  "Cipher suite NO not supported or doesn't exist" },
+		{ { .cert_pem = c.cert, .key_pem = c.key, .cipher_suites = "TLS_AES" }, "Cipher suite TLS_AES not supported or doesn't exist" },
+		{ { .cert_pem = c.cert, .key_pem = c.key, .cipher_suites = "TLS_AES_128_GCM_SHA256" }, NULL },
 		{ { .cert_pem = c.cert, .key_pem = c.key, .cert_file = "/nonexistent" }, NULL },
 		{ { .cert_pem = c.cert, .key_pem = c.key, .ca_pem = "junk" }, "the given text: no certificate inside: no start line" },
 		{ { .cert_pem = "junk", .key_pem = c.key }, "the given text: read the certificate: no start line" },

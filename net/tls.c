@@ -258,6 +258,19 @@ static const struct {
 /* Those of TLS 1.3 cannot be chosen, as in Go: their names are taken and mean nothing. */
 static const char suites13[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 
+static bool is_suite13(str name)
+{
+	str rest = str_of(suites13), one;
+
+	while (rest.n) {
+		(void)str_cut(rest, ':', &one, &rest);
+		if (str_eq(name, one))
+			return true;
+	}
+	return false;
+}
+
+/* None at all when only those of TLS 1.3 are named: then TLS 1.2 is out of the question. */
 static int ciphers_of(const char *go_names, struct buf *b, struct err *err)
 {
 	str rest = str_of(go_names), name;
@@ -273,8 +286,9 @@ static int ciphers_of(const char *go_names, struct buf *b, struct err *err)
 			i++;
 		if (i < ARRAY_LEN(suites))
 			buf_addf(b, "%s%s", b->n ? ":" : "", suites[i].openssl);
-		else if (name.n && str_find(str_of(suites13), name) < 0)
-			return err_set(err, ERR_INVALID, "Cipher suite " STR_FMT " not supported or doesn't exist", STR_ARG(name));
+		else if (name.n && !is_suite13(name))
+			return err_set(err, ERR_INVALID, "Cipher suite " STR_FMT " not supported or doesn't exist",
+				       STR_ARG(name));
 	}
 	return buf_check(b, "the list of cipher suites", err);
 }
@@ -445,7 +459,7 @@ static int set_protocols(SSL_CTX *ctx, const struct tls_context *t, struct live 
 	else if (t->n_alpn && SSL_CTX_set_alpn_protos(ctx, t->alpn, (unsigned)t->n_alpn) != 0)
 		return tls_err(err, ERR_INTERNAL, "set the protocols for TLS");
 	SSL_CTX_set_min_proto_version(ctx, t->min_version);
-	if (SSL_CTX_set_cipher_list(ctx, t->ciphers) != 1 || SSL_CTX_set_ciphersuites(ctx, suites13) != 1)
+	if ((*t->ciphers && SSL_CTX_set_cipher_list(ctx, t->ciphers) != 1) || SSL_CTX_set_ciphersuites(ctx, suites13) != 1)
 		return tls_err(err, ERR_INVALID, "set the cipher suites");
 	return 0;
 }
@@ -611,6 +625,8 @@ static int new_context(const struct tls_options *o, bool server, struct tls_cont
 		r = err_set(err, ERR_INVALID, "a TLS server needs a certificate");
 	if (r < 0)
 		return r;
+	if (!ciphers.n)
+		t->min_version = TLS1_3_VERSION;
 	t->ciphers = buf_take(&ciphers);
 	r = rebuild(t, err);
 	if (r < 0)

@@ -45,7 +45,8 @@ static int wrong_name(X509 *x, const char *host, bool is_ip, struct err *err)
 	if (b.n)
 		return err_set(err, ERR_FORBIDDEN, "certificate is valid for %s, not %s", b.p, host);
 	if (is_ip)
-		return err_set(err, ERR_FORBIDDEN, "cannot validate certificate for %s because it doesn't contain any IP SANs", host);
+		return err_set(err, ERR_FORBIDDEN, "cannot validate certificate for %s because it doesn't contain any IP SANs",
+			       host);
 	return err_set(err, ERR_FORBIDDEN, "certificate is not valid for any names, but wanted to match %s", host);
 }
 

@@ -112,8 +112,9 @@ static int identify(struct db *db, bool may_create, struct err *err)
 	else if (!rc && id != DB_APPLICATION_ID)
 		return err_set(err, ERR_UNAVAILABLE, "%s is not a store of c8s; name another file", db->path);
 	else if (!rc && format > DB_FORMAT)
-		return err_set(err, ERR_UNAVAILABLE, "%s has format %lld, written by a newer c8s; this one knows formats up to %d",
-			       db->path, (long long)format, DB_FORMAT);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "%s has format %lld, written by a newer c8s; this one knows formats up to %d", db->path,
+			       (long long)format, DB_FORMAT);
 	return rc ? open_error(db, rc, err) : 0;
 }
 

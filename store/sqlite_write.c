@@ -109,8 +109,8 @@ static int op_wait(struct sqlite_op *op, int64_t *ret_revision, struct err *err)
 static int refuse(const struct sqlite_store *s, struct err *err)
 {
 	if (s->damaged)
-		return err_set(err, ERR_UNAVAILABLE, "%s is damaged and open for reading only; stop the server and bring back a snapshot"
-			       " with 'c8s store restore'", s->path);
+		return err_set(err, ERR_UNAVAILABLE, "%s is damaged and open for reading only; stop the server and bring back"
+			       " a snapshot with 'c8s store restore'", s->path);
 	return err_set(err, ERR_UNAVAILABLE, "%s is open for reading only", s->path);
 }
 
