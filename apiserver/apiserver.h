@@ -41,7 +41,6 @@ struct apiserver_options {
 	int service_node_port_first, service_node_port_last;
 	const char *kubelet_client_cert, *kubelet_client_key, *kubelet_ca;
 	const char *kubelet_preferred_address_types;
-	const char *const *service_account_key_files;
 	const char *service_account_signing_key_file, *service_account_issuer, *api_audiences;
 	int64_t event_ttl_s;
 	int64_t compaction_interval_ms;     /* --etcd-compaction-interval */
@@ -50,8 +49,7 @@ struct apiserver_options {
 	int64_t max_body_bytes;             /* 3 MiB */
 	bool profiling;                     /* /debug/... */
 	bool anonymous_auth;
-	bool allow_privileged;
-	bool watch_cache;
+	bool allow_privileged;              /* containers may be privileged */
 	bool (*served)(const struct resource *r, void *arg); /* --runtime-config; NULL: what is served by default */
 	void *served_arg;
 };

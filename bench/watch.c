@@ -21,6 +21,7 @@ enum {
 	WRITES_MAX = 1 << 20,
 	STEP = 16,    /* connections that are opened at a time */
 	PART = 16384, /* bytes that are read at a time */
+	WRITERS = 32,
 };
 
 struct write {
@@ -118,19 +119,34 @@ static void write_one(struct bench *b, struct write *w)
 	w->answered_ns = clock_now_ns();
 }
 
-static void write_all(struct bench *b)
+/* Several write at a time, as clients do: events come in the order of commits, which is nearly that of sending. */
+static int writer(void *arg)
 {
-	int64_t begin = clock_now_ns(), due = begin, end = begin + b->seconds * NS_PER_S;
+	struct bench *b = arg;
+	int64_t due = clock_now_ns(), end = due + b->seconds * NS_PER_S;
 
 	while (b->n < WRITES_MAX && clock_now_ns() < end) {
 		write_one(b, &b->writes[b->n++]);
-		due += NS_PER_S / b->rate;
+		due += WRITERS * NS_PER_S / b->rate;
 		int64_t wait = due - clock_now_ns();
 		if (wait > 0)
 			(void)fiber_sleep_ns(wait, NULL);
 	}
+	return 0;
+}
+
+static void write_all(struct bench *b)
+{
+	struct fiber_group writers;
+	struct err err = ERR_INIT;
+
+	fiber_group_init(&writers);
+	for (int i = 0; i < WRITERS; i++)
+		must(fiber_group_spawn(&writers, writer, b, &err, "writer %d", i), &err, "fiber");
+	(void)fiber_group_wait(&writers, NULL);
 	for (int i = 0; i < 1000 && b->complete < b->n; i++)
 		(void)fiber_sleep_ms(10, NULL);
+	fiber_group_done(&writers);
 }
 
 /* ---- numbers ---- */
@@ -192,7 +208,7 @@ static int run(void *arg)
 	struct bench *b = arg;
 	struct err err = ERR_INIT;
 
-	b->client = http_client_new(&(struct http_client_options){ .tls = b->tls, .max_idle_per_host = 1 });
+	b->client = http_client_new(&(struct http_client_options){ .tls = b->tls, .max_idle_per_host = WRITERS });
 	find_revision(b);
 	struct fiber **fibers = mem_array((size_t)b->watchers, sizeof *fibers);
 	for (int i = 0; i < b->watchers; i++) {
@@ -240,7 +256,7 @@ int main(int argc, char **argv)
 	b.writes = mem_zalloc(WRITES_MAX * sizeof *b.writes);
 	must(tls_client_new(&(struct tls_options){ .ca_file = argv[2] }, &b.tls, &err), &err, "TLS");
 	must(loop_new("bench", &loop, &err), &err, "loop");
-	loop_set_max_fibers(loop, (unsigned)b.watchers + 16);
+	loop_set_max_fibers(loop, (unsigned)b.watchers + WRITERS + 16);
 	must(loop_run(loop, run, &b, &err), &err, "run");
 	loop_free(loop);
 	tls_context_free(b.tls);

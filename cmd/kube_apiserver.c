@@ -121,12 +121,8 @@ static void name_made_files(struct running *run)
 		o->requestheader_extra_headers_prefix = extra_headers;
 	}
 	if (!o->service_account_signing_key_file) {
-		const char **keys = ARENA_ARRAY(a, const char *, 2);
 		run->pki.needs |= PKI_SERVICE_ACCOUNTS;
 		o->service_account_signing_key_file = pki_path(a, dir, "sa.key");
-		keys[0] = pki_path(a, dir, "sa.pub");
-		keys[1] = NULL;
-		o->service_account_key_files = (const char *const *)keys;
 	}
 	if (!o->store.endpoints)
 		o->store.path = arena_printf(a, "%s/state.db", dir).p;

@@ -9,7 +9,7 @@
 /* What the command line says: flags of Kubernetes in its units, and our own. */
 struct kube_apiserver_flags {
 	const char *data_dir;
-	bool version, profiling, anonymous_auth, allow_privileged, watch_cache;
+	bool version, profiling, anonymous_auth, allow_privileged;
 	const char *bind_address, *advertise_address, *external_hostname;
 	int64_t secure_port, max_requests_inflight, max_mutating_requests_inflight, min_request_timeout_s, verbosity;
 	int64_t request_timeout_ns, shutdown_delay_ns, event_ttl_ns, compaction_interval_ns;
@@ -24,7 +24,7 @@ struct kube_apiserver_flags {
 	const char *service_cluster_ip_range, *service_node_port_range;
 	const char *kubelet_certificate_authority, *kubelet_client_certificate, *kubelet_client_key;
 	const char *const *kubelet_preferred_address_types;
-	const char *const *service_account_key_files, *const *service_account_issuers, *const *api_audiences;
+	const char *const *service_account_issuers, *const *api_audiences;
 	const char *service_account_signing_key_file;
 	const char *const *runtime_config;
 	const char *logging_format;

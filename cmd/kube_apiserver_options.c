@@ -195,9 +195,6 @@ static int check_pairs(const struct kube_apiserver_flags *f, struct err *err)
 		return err_set(err, ERR_BAD_REQUEST, "--requestheader-client-ca-file needs --requestheader-username-headers");
 	if (!f->requestheader_client_ca_file && f->requestheader_username_headers[0] && f->client_ca_file)
 		return err_set(err, ERR_BAD_REQUEST, "--requestheader-username-headers needs --requestheader-client-ca-file");
-	if (f->service_account_key_files[0] && !f->service_account_signing_key_file)
-		return err_set(err, ERR_BAD_REQUEST, "--service-account-signing-key-file and --service-account-key-file belong together: one of "
-			       "them is missing");
 	for (size_t i = 0; f->etcd_servers[i]; i++)
 		if (!str_starts(str_of(f->etcd_servers[i]), STR("http://")) && !str_starts(str_of(f->etcd_servers[i]), STR("https://")))
 			return err_set(err, ERR_BAD_REQUEST, "--etcd-servers: '%s' is not a URL as https://host:2379", f->etcd_servers[i]);
@@ -259,7 +256,6 @@ static void copy(struct kube_apiserver *k)
 		.kubelet_client_key = f->kubelet_client_key,
 		.kubelet_ca = f->kubelet_certificate_authority,
 		.kubelet_preferred_address_types = join(k->arena, f->kubelet_preferred_address_types),
-		.service_account_key_files = f->service_account_key_files,
 		.service_account_signing_key_file = f->service_account_signing_key_file,
 		.service_account_issuer = f->service_account_issuers[0] ? f->service_account_issuers[0] : default_issuer,
 		.event_ttl_s = f->event_ttl_ns / NS_PER_S,
@@ -273,7 +269,6 @@ static void copy(struct kube_apiserver *k)
 		.profiling = f->profiling,
 		.anonymous_auth = f->anonymous_auth,
 		.allow_privileged = f->allow_privileged,
-		.watch_cache = f->watch_cache,
 	};
 	o->api_audiences = f->api_audiences[0] ? join(k->arena, f->api_audiences) : o->service_account_issuer;
 	if (f->etcd_servers[0])

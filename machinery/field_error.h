@@ -66,6 +66,7 @@ struct field_errors {
 	struct arena *arena;
 	struct field_error *list;
 	size_t n, cap, size; /* errors, room for them, bytes of their bodies */
+	bool no_privileged;  /* the cluster's policy: pods may not be privileged (validate_pod*.c) */
 };
 
 void field_errors_init(struct field_errors *e, struct arena *a);

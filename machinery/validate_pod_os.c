@@ -146,6 +146,8 @@ void check_host_process(struct pod_check *c, const struct field_path *at)
 	if (!val_bool(c->spec, hostNetwork))
 		field_invalid(c->e, FIELD(at, "hostNetwork"), val_of_bool(false),
 			      "hostNetwork must be true if pod contains any hostProcess containers");
+	if (c->e->no_privileged)
+		field_forbidden(c->e, at, "hostProcess containers are disallowed by cluster policy");
 }
 
 /* ---- what an operating system forbids ---- */

@@ -218,6 +218,8 @@ void check_security_context(struct pod_check *c, const struct field_path *at, st
 
 	if (!val_exists(context))
 		return;
+	if (c->e->no_privileged && val_bool(context, privileged))
+		field_forbidden(c->e, FIELD(at, "privileged"), "disallowed by cluster policy");
 	check_id(c->e, FIELD(at, "runAsUser"), val_get(context, runAsUser));
 	check_id(c->e, FIELD(at, "runAsGroup"), val_get(context, runAsGroup));
 	if (val_has(context, procMount)) {

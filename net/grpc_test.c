@@ -553,12 +553,14 @@ FIBER_TEST(grpc_slow_reader)
 	struct grpc_stream *stream;
 	struct grpc_message *m;
 	int n = 0;
+	DEADLINE_SCOPE(20000);
 
 	server_start(&s);
 	struct grpc_channel *c = open_channel(s.url, NULL);
 	CHECK_INT(grpc_stream_open(c, STR("/t/Stream"), &stream, NULL), 0);
 	struct fiber *f = start(flood_main, stream);
-	CHECK_INT(fiber_sleep_ms(50, NULL), 0);
+	while (s.received < FLOOD * (size_t)(GRPC_PREFIX + FLOOD_BYTES))
+		CHECK_INT(fiber_sleep_ms(1, NULL), 0);
 	check_call(c, STR("/t/Echo"), 0, STR("past it"), 0, "past it");
 	while (grpc_stream_recv(stream, &m, NULL) == 1) {
 		n += m->n == FLOOD_BYTES;

@@ -81,9 +81,23 @@ static int run_writer(void *arg)
 
 void conn_dirty(struct http_conn *c)
 {
+	bool linked = list_linked(&c->dirty);
+
+	if (c->ending || c->writer || (linked && c->urgent))
+		return;
+	if (linked)
+		list_remove(&c->dirty);
+	c->urgent = true;
+	list_add(&c->server->dirty, &c->dirty);
+	fiber_cond_signal(&c->server->dirtied);
+}
+
+void conn_woken(struct http_conn *c)
+{
 	if (c->ending || c->writer || list_linked(&c->dirty))
 		return;
-	list_add(&c->server->dirty, &c->dirty);
+	c->urgent = false;
+	list_add(&c->server->woken, &c->dirty);
 	fiber_cond_signal(&c->server->dirtied);
 }
 
@@ -92,7 +106,7 @@ static void flush_one(struct http_conn *c)
 	list_remove(&c->dirty);
 	enum output result = output(c);
 	if (result == OUTPUT_MORE) {
-		conn_dirty(c);
+		conn_woken(c);
 		return;
 	}
 	if (result != OUTPUT_FULL) {
@@ -102,6 +116,12 @@ static void flush_one(struct http_conn *c)
 	if (fiber_spawn(run_writer, c, &c->writer, NULL, "http writer") < 0)
 		conn_end(c);
 }
+
+/*
+ * One event may wake a thousand watches, and writing to them takes a while: it is done in slices, between which answers
+ * go out and requests are worked on. What comes in meanwhile for those who still wait goes out with the same write.
+ */
+enum { WOKEN_SLICE = 32 };
 
 int conn_flush_all(void *arg)
 {
@@ -117,7 +137,10 @@ int conn_flush_all(void *arg)
 		}
 		while (!list_empty(&round))
 			flush_one(LIST_FIRST(struct http_conn, &round, dirty));
-		r = list_empty(&s->dirty) ? fiber_cond_wait(&s->dirtied, NULL) : fiber_yield(NULL);
+		for (unsigned i = 0; i < WOKEN_SLICE && !list_empty(&s->woken); i++)
+			flush_one(LIST_FIRST(struct http_conn, &s->woken, dirty));
+		bool idle = list_empty(&s->dirty) && list_empty(&s->woken);
+		r = idle ? fiber_cond_wait(&s->dirtied, NULL) : fiber_yield(NULL);
 	}
 	return r;
 }

@@ -29,7 +29,7 @@ static void on_wake(struct http_sink *sink)
 	x->progress_ns = clock_now_ns();
 	if (!list_linked(&x->woken))
 		list_add(&x->conn->woken, &x->woken);
-	conn_dirty(x->conn);
+	conn_woken(x->conn);
 }
 
 struct exchange *exchange_new(struct http_conn *c)

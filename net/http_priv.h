@@ -149,7 +149,8 @@ struct http_conn {
 	struct http_server *server;
 	struct list link;                /* in server->conns */
 	struct list idle;                /* in server->idle, the longest idle first */
-	struct list dirty;               /* in server->dirty */
+	struct list dirty;               /* in server->dirty or server->woken */
+	bool urgent;                     /* in server->dirty */
 	struct stream *stream;
 	struct http_peer peer;
 	const struct http_protocol *protocol;
@@ -174,8 +175,9 @@ struct http_conn {
 
 /* Accepted: takes fd over. */
 void conn_start(struct http_server *s, int fd);
-/* There is something to send. */
+/* There is something to send; conn_woken: only more of long answers, which wait behind everything else. */
 void conn_dirty(struct http_conn *c);
+void conn_woken(struct http_conn *c);
 /* It is to end now, whatever is at work. */
 void conn_end(struct http_conn *c);
 /* The peer does things that only cost. */
@@ -190,7 +192,7 @@ int conn_flush_all(void *server);
 
 struct http_server {
 	struct http_server_options o;
-	struct list conns, idle, dirty, free_exchanges;
+	struct list conns, idle, dirty, woken, free_exchanges;
 	unsigned n_free;
 	struct list parked;              /* fibers that wait for a request */
 	unsigned n_parked, n_workers;

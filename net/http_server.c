@@ -63,6 +63,7 @@ int http_server_new(const struct http_server_options *o, struct http_server **re
 	list_init(&s->conns);
 	list_init(&s->idle);
 	list_init(&s->dirty);
+	list_init(&s->woken);
 	list_init(&s->free_exchanges);
 	list_init(&s->parked);
 	fiber_cond_init(&s->dirtied, "something to send");
