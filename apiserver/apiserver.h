@@ -27,7 +27,7 @@ struct apiserver_options {
 	struct store_options store;
 	const char *bind_address;           /* --bind-address */
 	uint16_t secure_port;               /* --secure-port */
-	const char *advertise_address;      /* --advertise-address; NULL: found out */
+	const char *advertise_address;      /* --advertise-address, or what stands for it */
 	const char *cert_file, *key_file;   /* --tls-cert-file, --tls-private-key-file */
 	const char *client_ca_file;
 	const char *tls_min_version, *tls_cipher_suites;

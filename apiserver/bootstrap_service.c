@@ -3,12 +3,6 @@
  * keeps a key under /registry/masterleases/ that goes by itself when it is not renewed, as Kubernetes' servers do, so that ours
  * and theirs can serve one cluster; a server with a file of its own is always the only one.
  */
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <unistd.h>
-
 #include "apiserver/bootstrap_priv.h"
 #include "apiserver/cache.h"
 #include "apiserver/service_ip.h"
@@ -25,72 +19,11 @@ enum { LEASE_TTL_S = 15, LEAVE_MS = 2000, SERVERS_MAX = 1000, VALUE_MAX = 1 << 1
 
 /* ---- where this server is ---- */
 
-static bool is_usable(const struct sockaddr *sa, char out[IP_TEXT_MAX])
-{
-	struct ip ip;
-	if (sa->sa_family == AF_INET) {
-		struct in_addr in = ((const struct sockaddr_in *)(const void *)sa)->sin_addr;
-		uint32_t h = ntohl(in.s_addr);
-		if (h == 0 || h >> 24 == 127 || h >> 16 == 0xa9fe || h >> 28 == 0xe)
-			return false;
-		return inet_ntop(AF_INET, &in, out, IP_TEXT_MAX) != NULL;
-	}
-	if (sa->sa_family != AF_INET6)
-		return false;
-	const struct in6_addr *in6 = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
-	if (IN6_IS_ADDR_UNSPECIFIED(in6) || IN6_IS_ADDR_LOOPBACK(in6) || IN6_IS_ADDR_LINKLOCAL(in6) || IN6_IS_ADDR_MULTICAST(in6) ||
-	    IN6_IS_ADDR_V4MAPPED(in6))
-		return false;
-	return inet_ntop(AF_INET6, in6, out, IP_TEXT_MAX) && ip_parse(str_of(out), &ip, NULL) && ip_format(&ip, out).n;
-}
-
-/* The address that the kernel would send from to somewhere far away; nothing is sent. */
-static bool routed_address(int family, char out[IP_TEXT_MAX])
-{
-	struct sockaddr_storage far = { .ss_family = (sa_family_t)family }, own;
-	socklen_t n = sizeof own, len = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-	if (family == AF_INET) {
-		((struct sockaddr_in *)(void *)&far)->sin_port = htons(53);
-		(void)inet_pton(AF_INET, "192.0.2.1", &((struct sockaddr_in *)(void *)&far)->sin_addr);
-	} else {
-		((struct sockaddr_in6 *)(void *)&far)->sin6_port = htons(53);
-		(void)inet_pton(AF_INET6, "2001:db8::1", &((struct sockaddr_in6 *)(void *)&far)->sin6_addr);
-	}
-	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	bool found = connect(fd, (struct sockaddr *)&far, len) == 0 && getsockname(fd, (struct sockaddr *)&own, &n) == 0 &&
-		     is_usable((struct sockaddr *)&own, out);
-	close(fd);
-	return found;
-}
-
-static bool interface_address(char out[IP_TEXT_MAX])
-{
-	struct ifaddrs *all;
-	bool found = false;
-	if (getifaddrs(&all) < 0)
-		return false;
-	for (struct ifaddrs *i = all; i && !found; i = i->ifa_next)
-		found = i->ifa_addr && (i->ifa_flags & IFF_UP) && is_usable(i->ifa_addr, out);
-	freeifaddrs(all);
-	return found;
-}
-
-/* --advertise-address, else --bind-address if others can reach it, else that of the default route. False: there is none. */
+/* False: nobody else could reach this server there. */
 static bool advertised(const struct apiserver *s, char out[IP_TEXT_MAX])
 {
-	const char *given = s->options.advertise_address ? s->options.advertise_address : s->options.bind_address;
 	struct ip ip;
-	if (given && ip_parse(str_of(given), &ip, NULL)) {
-		struct sockaddr_storage sa = { .ss_family = ip_is_v4(&ip) ? AF_INET : AF_INET6 };
-		char *at = ip_is_v4(&ip) ? (char *)&((struct sockaddr_in *)(void *)&sa)->sin_addr :
-					   (char *)&((struct sockaddr_in6 *)(void *)&sa)->sin6_addr;
-		memcpy(at, ip.b + (ip_is_v4(&ip) ? 12 : 0), ip_is_v4(&ip) ? 4 : 16);
-		if (is_usable((struct sockaddr *)&sa, out))
-			return true;
-	}
-	return routed_address(AF_INET, out) || routed_address(AF_INET6, out) || interface_address(out);
+	return ip_parse(str_of(s->options.advertise_address), &ip, NULL) && ip_is_reachable(&ip) && ip_format(&ip, out).n;
 }
 
 static int port_of(const struct apiserver *s) { return s->port ? s->port : s->options.secure_port; }

@@ -17,10 +17,6 @@ static int attempt(struct request *q, struct kind *kind, str key, bool fresh, ch
 		return fail_not_found(q, kind->group, kind->resource, str_skip(key, (size_t)(str_rchr(key, '/') + 1)));
 	struct val object = current->val;
 	r = change(q, &object, arg);
-	if (r < 0 && !fresh) { /* perhaps the cache is behind: the newest decides */
-		q->failure = VAL_EMPTY;
-		return 0;
-	}
 	if (r < 0) {
 		q->failure = val_copy(q->arena, q->failure); /* it outlives the object */
 		return r;

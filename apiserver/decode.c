@@ -277,10 +277,17 @@ static int decode_create(struct request *q, struct err *err)
 	return write_take(q, VAL_EMPTY, q->sent, false, err);
 }
 
-/* 409 as the storage of Kubernetes words it. */
-static int uid_mismatch(struct request *q, str uid)
+/*
+ * An update that names a uid is meant for that object only: 409 as the storage of Kubernetes words it, also when there is none
+ * any more.
+ */
+static int check_uid(struct request *q, struct val object)
 {
-	str key = cache_store_key(q->arena, q->endpoint->kind, q->current->key), record = val_str(q->old, metadata, uid);
+	const struct kind *kind = q->endpoint->kind;
+	str uid = val_str(object, metadata, uid), record = val_str(q->old, metadata, uid);
+	if (!uid.n || str_eq(uid, record))
+		return 0;
+	str key = cache_store_key(q->arena, kind, meta_key(q->arena, kind, q->namespace, q->name));
 	return fail_conflict(q, q->group, q->resource, q->name,
 			     "StorageError: invalid object, Code: 4, Key: " STR_FMT ", ResourceVersion: 0, AdditionalErrorMsg: "
 			     "Precondition failed: UID in precondition: " STR_FMT ", UID in object meta: " STR_FMT,
@@ -289,9 +296,9 @@ static int uid_mismatch(struct request *q, str uid)
 
 /*
  * The version that the client wants to replace must be the one that is stored; kinds that allow it take the newest when
- * none is named. Returns 1 when it is worth asking the store itself, because the cache may be behind.
+ * none is named.
  */
-static int check_version(struct request *q, struct val *object, bool fresh)
+static int check_version(struct request *q, struct val *object)
 {
 	str text = val_str(*object, metadata, resourceVersion);
 	int64_t version = 0;
@@ -309,8 +316,6 @@ static int check_version(struct request *q, struct val *object, bool fresh)
 		*object = meta_put(q->arena, *object, A_resourceVersion, val_get(q->old, metadata, resourceVersion));
 		return 0;
 	}
-	if (!fresh)
-		return 1;
 	return fail_conflict(q, q->group, q->resource, q->name,
 			     "the object has been modified; please apply your changes to the latest version and try again");
 }
@@ -327,20 +332,11 @@ static int decode_update(struct request *q, struct err *err)
 		q->sent = meta_dedup_owners(q, q->sent, false);
 	}
 	struct val object = q->sent, live;
-	bool fresh = q->attempt > 0;
-	for (;; fresh = true) {
-		if (!q->current && (q->subresource.n || !(strategy_of(q->endpoint->kind) & STRATEGY_CREATE_ON_UPDATE)))
-			return write_not_found(q);
-		str uid = val_str(object, metadata, uid);
-		if (q->current && uid.n && !str_eq(uid, val_str(q->old, metadata, uid)))
-			return uid_mismatch(q, uid);
-		r = q->current ? check_version(q, &object, fresh) : 0;
-		if (r <= 0)
-			break;
-		if ((r = write_load(q, true, err)) < 0)
-			return r;
-	}
-	if (r < 0 || (r = write_live(q, &live, err)) < 0)
+	if ((r = check_uid(q, object)) < 0)
+		return r;
+	if (!q->current && (q->subresource.n || !(strategy_of(q->endpoint->kind) & STRATEGY_CREATE_ON_UPDATE)))
+		return write_not_found(q);
+	if ((r = q->current ? check_version(q, &object) : 0) < 0 || (r = write_live(q, &live, err)) < 0)
 		return r;
 	return write_take(q, live, object, false, err);
 }

@@ -305,7 +305,7 @@ static int remove_once(struct removal *m, bool fresh, struct err *err)
 	if (!m->current)
 		return not_found(m);
 	if ((r = m->told ? 0 : check_preconditions(m)) < 0)
-		return r == -ERR_CONFLICT && !fresh ? (q->failure = VAL_EMPTY, 1) : r;
+		return r;
 	q->old = m->current->val;
 	if ((r = admission_remove(q, err)) < 0)
 		return r;

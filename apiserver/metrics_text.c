@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "apiserver/apiserver.h"
+#include "apiserver/cache.h"
 #include "apiserver/fairness.h"
 #include "apiserver/metrics_priv.h"
 #include "apiserver/version.h"
@@ -238,13 +239,15 @@ static void write_objects(const struct kinds *kinds, struct buf *b)
 	}
 }
 
-static void write_store(struct store *store, struct buf *b)
+static void write_store(const struct apiserver *s, struct buf *b)
 {
 	struct store_stats stats = { 0 };
 
-	store_stats(store, &stats);
+	store_stats(s->store, &stats);
 	family(b, "apiserver_storage_size_bytes", "gauge", "Size of the database, as far as it is known.");
 	buf_addf(b, "apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"} %lld\n", (long long)stats.size_bytes);
+	family(b, "apiserver_storage_decode_errors_total", "counter", "Stored values that could not be decoded and are left out.");
+	buf_addf(b, "apiserver_storage_decode_errors_total %llu\n", (unsigned long long)cache_undecodable(s->cache));
 	family(b, "c8s_store_revision", "gauge", "Revision of the newest write.");
 	buf_addf(b, "c8s_store_revision %lld\n", (long long)stats.revision);
 	family(b, "c8s_store_commits_total", "counter", "Transactions of the embedded store; writes share them.");
@@ -333,7 +336,7 @@ void metrics_write(const struct metrics *m, struct apiserver *s, struct buf *b)
 		write_inflight(s->flow, b);
 	write_objects(&s->kinds, b);
 	if (s->store)
-		write_store(s->store, b);
+		write_store(s, b);
 	write_process(s, b);
 	write_build(b);
 }

@@ -9,6 +9,7 @@
  */
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "apiserver/kinds.h"
 #include "apiserver/object.h"
@@ -19,28 +20,6 @@
 #include "codec/go.h"
 
 enum { REVISION_TEXT_MAX = 20, ENCODED_MAX = INT32_MAX };
-
-/* ---- bytes ---- */
-
-struct bytes *bytes_room(size_t n)
-{
-	struct bytes *b = mem_alloc(sizeof *b + n);
-	*b = (struct bytes){ .refs = 1, .n = n };
-	return b;
-}
-
-struct bytes *bytes_ref(const struct bytes *b)
-{
-	struct bytes *shared = (struct bytes *)(uintptr_t)b;
-	atomic_fetch_add_explicit(&shared->refs, 1, memory_order_relaxed);
-	return shared;
-}
-
-void bytes_unref(struct bytes *b)
-{
-	if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1)
-		free(b);
-}
 
 /* ---- the place of the resourceVersion ---- */
 
@@ -144,8 +123,8 @@ void object_set_revision(struct object *o, int64_t revision)
 	assert(o->revision == 0 && revision > 0);
 	revision_show(o->val, revision);
 	o->revision = revision;
-	bytes_unref(TAKE(o->json));
-	bytes_unref(TAKE(o->proto));
+	free(TAKE(o->json));
+	free(TAKE(o->proto));
 }
 
 struct object *object_at_revision(const struct object *o, int64_t revision)
@@ -181,8 +160,8 @@ void object_unref(struct object *o)
 {
 	if (!o || atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	bytes_unref(o->json);
-	bytes_unref(o->proto);
+	free(o->json);
+	free(o->proto);
 	frozen_unref(o->frozen);
 	free(o);
 }
@@ -193,7 +172,8 @@ void object_unrefp(struct object **o) { object_unref(*o); }
 
 static struct bytes *bytes_of(const struct buf *b)
 {
-	struct bytes *bytes = bytes_room(b->n);
+	struct bytes *bytes = mem_alloc(sizeof *bytes + b->n);
+	*bytes = (struct bytes){ .n = b->n };
 	memcpy(bytes->p, b->p, b->n);
 	return bytes;
 }

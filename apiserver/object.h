@@ -10,18 +10,13 @@
 
 struct kind;
 
-/* Counted bytes. References may be given back in any thread. */
+/* An encoded form; it lives as long as its object. */
 struct bytes {
-	_Atomic uint32_t refs;
 	uint32_t skip;            /* JSON: length of {"kind":"Pod","apiVersion":"v1",  proto: of what is before the message */
 	uint32_t tail;            /* proto: of the envelope after the message; JSON: 0 */
 	size_t n;
 	char p[];
 };
-
-struct bytes *bytes_room(size_t n) NONNULL_RESULT;
-struct bytes *bytes_ref(const struct bytes *b);
-void bytes_unref(struct bytes *b);
 
 struct object {
 	_Atomic uint32_t refs;    /* the store may give its one back in a thread of its own */

@@ -45,12 +45,6 @@ str request_manager(const struct request *q)
 	return str_span(out, n);
 }
 
-str request_resource_text(const struct request *q)
-{
-	return q->group.n ? arena_printf(q->arena, STR_FMT "." STR_FMT, STR_ARG(q->resource), STR_ARG(q->group)) :
-			    q->resource;
-}
-
 void answer_header(struct request *q, str name, str value)
 {
 	size_t n = q->answer.n_headers;

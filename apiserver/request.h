@@ -125,8 +125,6 @@ str request_query(const struct request *q, str name);
 bool request_query_bool(const struct request *q, str name);
 /* fieldManager, or the user agent up to its first "/", at most 128 bytes. */
 str request_manager(const struct request *q);
-/* "pods" of the endpoint with its group as error texts have it: "pods" or "deployments.apps". */
-str request_resource_text(const struct request *q);
 
 /* ---- answering ---- */
 
@@ -163,7 +161,6 @@ int fail_forbidden(struct request *q, str group, str resource, str name, const c
 int fail_invalid(struct request *q, str group, str kind, str name, const struct field_errors *errors);
 int fail_method_not_allowed(struct request *q); /* the server does not allow this method on the requested resource */
 int fail_no_such_resource(struct request *q);   /* the server could not find the requested resource */
-int fail_too_many_requests(struct request *q, int retry_after_s, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* From a plain error: err's code, status and reason; what stores and codecs return. */
 int fail_err(struct request *q, const struct err *err);
 

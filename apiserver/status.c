@@ -130,14 +130,6 @@ int fail_no_such_resource(struct request *q)
 	return request_fail(q, ERR_NOT_FOUND, VAL_EMPTY_OBJECT, "the server could not find the requested resource");
 }
 
-int fail_too_many_requests(struct request *q, int retry_after_s, const char *fmt, ...)
-{
-	MESSAGE(q, fmt, text);
-	answer_header(q, STR("retry-after"), arena_printf(q->arena, "%d", retry_after_s));
-	struct val details = OBJECT(q->arena, F(retryAfterSeconds, val_of_int(retry_after_s)));
-	return fail(q, ERR_TOO_MANY_REQUESTS, 429, STR("TooManyRequests"), details, text);
-}
-
 int fail_err(struct request *q, const struct err *err)
 {
 	enum err_code code = err->code ? err->code : ERR_INTERNAL;

@@ -14,7 +14,6 @@ static str failure(struct call *c)
 
 #define STATUS(middle) "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\"," middle "}"
 
-static int too_many(struct request *q) { return fail_too_many_requests(q, 7, "wait %d", 1); }
 static int not_found(struct request *q) { return fail_not_found(q, STR("apps"), STR("deployments"), STR("d")); }
 static int exists(struct request *q) { return fail_already_exists(q, STR(""), STR("pods"), STR("p")); }
 static int conflict(struct request *q) { return fail_conflict(q, STR(""), STR("pods"), STR("p"), "it %s", "changed"); }
@@ -78,8 +77,6 @@ TEST(failures_are_told_as_kubernetes_does)
 		{ system_error, ERR_INTERNAL, STATUS("\"message\":\"Internal error occurred: no such file\","
 		  "\"reason\":\"InternalError\","
 		  "\"details\":{\"causes\":[{\"message\":\"no such file\"}]},\"code\":500") },
-		{ too_many, ERR_TOO_MANY_REQUESTS, STATUS("\"message\":\"wait 1\",\"reason\":\"TooManyRequests\","
-		  "\"details\":{\"retryAfterSeconds\":7},\"code\":429") },
 		{ fail_method_not_allowed, ERR_METHOD_NOT_ALLOWED, STATUS("\"message\":\"the server does not allow "
 		  "this method on the"
 		  " requested resource\",\"reason\":\"MethodNotAllowed\",\"details\":{},\"code\":405") },
@@ -95,8 +92,6 @@ TEST(failures_are_told_as_kubernetes_does)
 		CHECK_ROW(i, t[i].call(&c.q) == -(int)t[i].code);
 		CHECK_STR_ROW(i, failure(&c), t[i].json);
 	}
-	CHECK_INT(too_many(&c.q), -ERR_TOO_MANY_REQUESTS);
-	CHECK_STR(http_header_find(c.q.answer.headers, c.q.answer.n_headers, STR("retry-after")), "7");
 	call_done(&c);
 }
 
@@ -134,7 +129,6 @@ TEST(success_says_what_is_gone)
 	CHECK_STR(val_str(c.q.answer.val, details, kind), "deployments");
 	CHECK_STR(val_str(c.q.answer.val, details, group), "apps");
 	CHECK_STR(val_str(c.q.answer.val, details, uid), "u-1");
-	CHECK_STR(request_resource_text(&c.q), "deployments.apps");
 	call_done(&c);
 }
 

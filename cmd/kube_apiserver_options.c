@@ -125,7 +125,7 @@ static const char *choose_advertised(struct kube_apiserver *k, bool v4)
 
 	if (given && !is_unspecified(given))
 		return given;
-	if (!is_unspecified(bind) && ip_parse(str_of(bind), &ip, NULL) && ip_is_v4(&ip) == v4)
+	if (ip_parse(str_of(bind), &ip, NULL) && ip_is_v4(&ip) == v4 && ip_is_reachable(&ip))
 		return bind;
 	if (!route_address(v4 ? AF_INET : AF_INET6, out) && !interface_address(v4 ? AF_INET : AF_INET6, out))
 		snprintf(out, sizeof(out), "%s", v4 ? "127.0.0.1" : "::1");

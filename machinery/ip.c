@@ -180,6 +180,18 @@ bool cidr_contains(const struct cidr *c, const struct ip *ip)
 	return ip_is_v4(&c->ip) == ip_is_v4(ip) && ip_equal(&network, &other);
 }
 
+bool ip_is_reachable(const struct ip *ip)
+{
+	static const char *const closed[] = { "0.0.0.0/32", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32",
+					      "::/128", "::1/128", "fe80::/10", "ff00::/8" };
+	for (size_t i = 0; i < ARRAY_LEN(closed); i++) {
+		struct cidr range;
+		if (cidr_parse(str_of(closed[i]), &range, NULL) && cidr_contains(&range, ip))
+			return false;
+	}
+	return true;
+}
+
 str cidr_format(const struct cidr *c, char out[CIDR_TEXT_MAX])
 {
 	struct ip network = cidr_network(c);

@@ -26,6 +26,8 @@ bool ip_parse(str text, struct ip *ret, unsigned *ret_liberties);
 /* IPv4, or IPv6 that carries one. */
 bool ip_is_v4(const struct ip *ip);
 bool ip_equal(const struct ip *a, const struct ip *b);
+/* An address that others can reach: not this machine's own (loopback), nor good for one link only, nor for many at once. */
+bool ip_is_reachable(const struct ip *ip);
 
 enum { IP_TEXT_MAX = 48, CIDR_TEXT_MAX = 52 };
 /* RFC 5952; an IPv4 address that was written as IPv6 appears as IPv4. Returns a slice of out, which is terminated. */

@@ -81,6 +81,20 @@ def test_collections(t, s):
     s.request("DELETE", NS + "/configmaps")
 
 
+def test_gone(t, s):
+    """An update is meant for the object that its author has seen."""
+    old = s.request("POST", NS + "/configmaps", obj("ConfigMap", "gone")).json
+    s.request("DELETE", NS + "/configmaps/gone")
+    a = s.request("PUT", NS + "/configmaps/gone", old)
+    t.check("an update of what is gone is a conflict", a.status == 409 and a.json["message"].endswith(
+        f"Precondition failed: UID in precondition: {old['metadata']['uid']}, UID in object meta: "), a)
+    del old["metadata"]["uid"]
+    t.check("unless it does not say what it means", s.request("PUT", NS + "/configmaps/gone", old).status == 404)
+    s.request("POST", NS + "/configmaps", obj("ConfigMap", "gone"))
+    a = s.request("PUT", NS + "/configmaps/gone", old)
+    t.check("nor does it change the one that came after it", a.status == 409 and "the object has been modified" in a.json["message"], a)
+
+
 def test_names(t, s):
     both = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "both", "generateName": "b-"}}
     s.request("POST", NS + "/configmaps", both)
@@ -119,7 +133,7 @@ def test_privileged(t, s):
 def test_one_server(t):
     with Folder() as folder:
         s = prepare(Server(os.path.join(folder, "a")).start())
-        for test in (test_strangers, test_impersonation, test_watches, test_collections, test_names, test_too_much, test_privileged):
+        for test in (test_strangers, test_impersonation, test_watches, test_collections, test_gone, test_names, test_too_much, test_privileged):
             test(t, s)
         t.check("it stops in good order", s.stop() == 0)
         s = Server(os.path.join(folder, "b"), "--runtime-config=scheduling.k8s.io/v1=false").start()
@@ -130,8 +144,8 @@ def test_one_server(t):
 
 def test_two_servers(t):
     """What one server has made, the other one knows when it is asked next."""
-    with Folder() as folder, Etcd(folder) as etcd:
-        one, two = (Server(os.path.join(folder, n), "--etcd-servers", etcd.url).start() for n in "ab")
+    with Folder() as folder, Etcd(os.path.join(folder, "etcd")) as etcd:
+        one, two = (Server(os.path.join(folder, n), "--etcd-servers", etcd.endpoints).start() for n in "ab")
         wrong = []
         for i in range(30):
             one.request("POST", "/api/v1/namespaces", obj("Namespace", f"n{i}"))
