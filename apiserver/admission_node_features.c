@@ -25,8 +25,10 @@ static int validate(struct request *q, struct err *err)
 {
 	(void)err;
 	str name = val_str(q->object, spec, nodeName);
-	bool pods = str_eq(q->resource, STR("pods")) && !q->group.n && (!q->subresource.n || str_eq(q->subresource, STR("resize")));
-	if (!pods || !q->current || !name.n || val_int(q->object, metadata, generation) == val_int(q->old, metadata, generation))
+	bool pods = str_eq(q->resource, STR("pods")) && !q->group.n &&
+		(!q->subresource.n || str_eq(q->subresource, STR("resize")));
+	if (!pods || !q->current || !name.n || val_int(q->object, metadata, generation) == val_int(q->old, metadata,
+												   generation))
 		return 0;
 	str needs[2];
 	size_t n = 0;
@@ -40,7 +42,8 @@ static int validate(struct request *q, struct err *err)
 	str missing = STR_NONE;
 	for (size_t i = 0; i < n; i++)
 		if (!declares(node->val, needs[i]))
-			missing = missing.n ? arena_printf(q->arena, STR_FMT ", " STR_FMT, STR_ARG(missing), STR_ARG(needs[i])) : needs[i];
+			missing = missing.n ? arena_printf(q->arena, STR_FMT ", " STR_FMT, STR_ARG(missing),
+							   STR_ARG(needs[i])) : needs[i];
 	if (!missing.n)
 		return 0;
 	return admission_forbid(q, "pod update requires features " STR_FMT " which are not available on node \"" STR_FMT "\"",

@@ -31,18 +31,20 @@ static int check_room(struct request *q, struct val node)
 {
 	struct val allocatable = val_get(node, status, allocatable);
 	struct quantity cpu = needed(q, STR("cpu")), memory = needed(q, STR("memory"));
-	struct quantity has_cpu = quantity_of(val_find(allocatable, STR("cpu"))), has_memory = quantity_of(val_find(allocatable, STR("memory")));
+	struct quantity has_cpu = quantity_of(val_find(allocatable, STR("cpu"))),
+		has_memory = quantity_of(val_find(allocatable, STR("memory")));
 	str more_cpu = STR_NONE, more_memory = STR_NONE;
 	if (quantity_cmp(cpu, has_cpu) > 0)
 		more_cpu = arena_printf(q->arena, "cpu, requested: %lld, allocatable: %lld", (long long)quantity_milli(cpu),
 					(long long)quantity_milli(has_cpu));
 	if (quantity_cmp(memory, has_memory) > 0)
-		more_memory = arena_printf(q->arena, "memory, requested: %lld, allocatable: %lld", (long long)quantity_value(memory),
-					   (long long)quantity_value(has_memory));
+		more_memory = arena_printf(q->arena, "memory, requested: %lld, allocatable: %lld",
+					   (long long)quantity_value(memory), (long long)quantity_value(has_memory));
 	if (!more_cpu.n && !more_memory.n)
 		return 0;
 	const char *between = more_cpu.n && more_memory.n ? "; " : "";
-	return refuse(q, STR("NodeCapacity"), arena_printf(q->arena, "node didn't have enough allocatable resources: " STR_FMT "%s" STR_FMT,
+	return refuse(q, STR("NodeCapacity"), arena_printf(q->arena,
+							   "node didn't have enough allocatable resources: " STR_FMT "%s" STR_FMT,
 							   STR_ARG(more_cpu), between, STR_ARG(more_memory)));
 }
 
@@ -51,7 +53,8 @@ static int validate(struct request *q, struct err *err)
 	(void)err;
 	str name = val_str(q->object, spec, nodeName);
 	bool resize = str_eq(q->resource, STR("pods")) && !q->group.n && str_eq(q->subresource, STR("resize"));
-	if (!resize || !q->current || !name.n || val_int(q->object, metadata, generation) == val_int(q->old, metadata, generation))
+	if (!resize || !q->current || !name.n || val_int(q->object, metadata, generation) == val_int(q->old, metadata,
+												     generation))
 		return 0;
 	struct object *node = admission_bound_node(q);
 	if (!node)
@@ -59,7 +62,8 @@ static int validate(struct request *q, struct err *err)
 	str os = val_as_str(val_find(val_get(node->val, metadata, labels), STR("kubernetes.io/os")));
 	if (os.n && !str_eq(os, STR("linux")))
 		return refuse(q, STR("UnsupportedPlatform"),
-			      arena_printf(q->arena, "pod resize is only supported on linux nodes, node \"" STR_FMT "\" is \"" STR_FMT "\"",
+			      arena_printf(q->arena,
+					   "pod resize is only supported on linux nodes, node \"" STR_FMT "\" is \"" STR_FMT "\"",
 					   STR_ARG(name), STR_ARG(os)));
 	return check_room(q, node->val);
 }

@@ -37,11 +37,13 @@ static int set_priority(struct request *q, struct val pod, struct err *err)
 	struct val given = val_get(pod, spec, priority);
 	str given_policy = val_str(pod, spec, preemptionPolicy);
 	if (val_exists(given) && val_as_int(given) != value)
-		return admission_forbid(q, "the integer value of priority (%lld) must not be provided in pod spec; priority admission "
+		return admission_forbid(q,
+					"the integer value of priority (%lld) must not be provided in pod spec; priority admission "
 					"controller computed %lld from the given PriorityClass name",
 					(long long)val_as_int(given), (long long)value);
 	if (given_policy.n && !str_eq(given_policy, policy))
-		return admission_forbid(q, "the string value of PreemptionPolicy (" STR_FMT ") must not be provided in pod spec; priority "
+		return admission_forbid(q,
+					"the string value of PreemptionPolicy (" STR_FMT ") must not be provided in pod spec; priority "
 					"admission controller computed " STR_FMT " from the given PriorityClass name",
 					STR_ARG(given_policy), STR_ARG(policy));
 	if (class)

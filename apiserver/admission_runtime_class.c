@@ -134,7 +134,8 @@ static int validate(struct request *q, struct err *err)
 		return r;
 	if (!val_has(class, overhead))
 		return val_exists(given) ?
-			       admission_forbid(q, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead") :
+			       admission_forbid(q,
+						"pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead") :
 			       0;
 	if (!val_equal(given, val_get(class, overhead, podFixed)))
 		return admission_forbid(q, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");

@@ -56,7 +56,8 @@ static struct val mount_token(struct arena *a, struct val pod)
 	bool has_volume = name.n;
 	if (!has_volume)
 		name = name_generate(a, STR(VOLUME_NAME));
-	struct val mount = OBJECT(a, F(name, val_of_str(name)), F(readOnly, val_of_bool(true)), F(mountPath, VAL_LIT(TOKEN_PATH)));
+	struct val mount = OBJECT(a, F(name, val_of_str(name)), F(readOnly, val_of_bool(true)),
+				  F(mountPath, VAL_LIT(TOKEN_PATH)));
 	pod = val_with(a, pod, mount_in(a, val_get(pod, spec, initContainers), mount, &any), spec, initContainers);
 	pod = val_with(a, pod, mount_in(a, val_get(pod, spec, containers), mount, &any), spec, containers);
 	if (has_volume || !any)
@@ -89,7 +90,8 @@ static int mutate(struct request *q, struct err *err)
 	if (r < 0)
 		return r;
 	if (!account)
-		return admission_forbid(q, "error looking up service account " STR_FMT ": serviceaccount \"" STR_FMT "\" not found",
+		return admission_forbid(q,
+					"error looking up service account " STR_FMT ": serviceaccount \"" STR_FMT "\" not found",
 					STR_ARG(key), STR_ARG(name));
 	pod = val_with(a, pod, val_of_str(name), spec, serviceAccountName);
 	if (mounts_automatically(account->val, pod))

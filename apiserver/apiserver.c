@@ -209,7 +209,8 @@ static int serve(struct apiserver *s, void (*on_ready)(struct apiserver *s, void
 	return r == -ERR_CANCELED ? 0 : r;
 }
 
-int apiserver_run(const struct apiserver_options *o, void (*on_ready)(struct apiserver *s, void *arg), void *arg, struct err *err)
+int apiserver_run(const struct apiserver_options *o, void (*on_ready)(struct apiserver *s, void *arg), void *arg,
+		  struct err *err)
 {
 	struct apiserver *s = mem_zalloc(sizeof *s);
 	s->options = *o;

@@ -1,12 +1,34 @@
 /*
  * apiserver/: the only thing that touches the store and the thing everybody talks to. A request passes the stages of the
- * pipeline (pipeline.h); what is stored is cached (cache.h), and every read comes from there.
+ * pipeline (pipeline.h); what is stored is cached (cache.h), and every read comes from there. One thread, one loop: all state
+ * belongs to it.
  *
- *	kinds.h      what is served            request.h   one request, and how it fails
- *	object.h     one stored object         pipeline.h  the stages
- *	cache.h      all of them, and watches  apiserver.h starting and stopping
+ * What there is (headers are the manuals; where a subject is several files, the first one leads):
+ *	apiserver.c      starting and stopping            kinds.h      what is served: kinds and endpoints
+ *	runtime_config.h which versions are served        object.h     one stored object, shared by all
+ *	bootstrap.h      what every cluster has           cache.h      all of them, their recent events, who follows
+ *	inprocess.h      writing from inside              stored.h     reading and writing one in the store
+ *	transformer.h    encryption at rest               hooks.h      kinds that do something of their own
  *
- * One thread, one loop: all state belongs to it.
+ * A request, in the order of its stages:
+ *	request.h        one request, its answer          pipeline.h   the stages, and what they return
+ *	info.c, route.h  what is asked for                deadline.c   how long it may take
+ *	audit.c          its name                         authn.c      who asks: authn_token.h, authn_x509.c
+ *	impersonate.c    as whom                          fairness.h   whether there is room
+ *	authz.c          may they                         negotiate.h  media types
+ *	decode.c         what they say (write.h):         patch.c, write_options.c, delete_options.c
+ *	mutate.c         admission (admission.h):         admission_*.c, one per plugin; admit.c
+ *	validate.c       whether it can be:               meta.h, admin_access.c, warnings.h
+ *	store.c          read (read.h) or write:          get.c, list.h, watch.h; commit.c, delete.c, strategy.h
+ *	respond.c        the answer:                      encode.h, status.c
+ *
+ * What is more than stored objects:
+ *	subresource.h    status aside: scale, binding, eviction, log, exec, proxies, tokens, reviews
+ *	change.h         an object beside the one that the request is about; resets.h: managedFields
+ *	stream_proxy.h   upgraded connections; relay.h: bodies; kubelet_client.h: the way to nodes
+ *	hooks_service.h  what Services get: service_ip.h, service_families.c, service_port*.c, service_repair.c
+ *	jwt.h, pki.h     tokens that it signs; keys and certificates that it makes
+ *	documents.h      discovery, OpenAPI, health, version, metrics.h: what is not a resource
  */
 #ifndef C8S_APISERVER_APISERVER_H
 #define C8S_APISERVER_APISERVER_H
@@ -35,7 +57,8 @@ struct apiserver_options {
 	const char *token_auth_file;
 	const char *encryption_config;      /* --encryption-provider-config */
 	const char *requestheader_client_ca_file;
-	const char *const *requestheader_allowed_names, *const *requestheader_username_headers, *const *requestheader_group_headers,
+	const char *const *requestheader_allowed_names, *const *requestheader_username_headers,
+		*const *requestheader_group_headers,
 		*const *requestheader_extra_headers_prefix, *const *requestheader_uid_headers;
 	const char *service_cluster_ip_range; /* one CIDR, or two with a comma */
 	int service_node_port_first, service_node_port_last;
@@ -79,6 +102,7 @@ struct apiserver {
  * (suspends) Opens the store, loads the cache, makes what every cluster has, listens, and serves until the fiber is
  * canceled; then stops in good order. on_ready (may be NULL) is called once, when /readyz would say ok.
  */
-int apiserver_run(const struct apiserver_options *o, void (*on_ready)(struct apiserver *s, void *arg), void *arg, struct err *err);
+int apiserver_run(const struct apiserver_options *o, void (*on_ready)(struct apiserver *s, void *arg), void *arg,
+		  struct err *err);
 
 #endif

@@ -38,8 +38,8 @@ static int csv_error(const struct csv *c, const char *line_start, const char *at
 	unsigned column = (unsigned)(at - line_start) + 1;
 
 	if (c->record_line != c->line)
-		return err_set(err, ERR_BAD_REQUEST, "record on line %u; parse error on line %u, column %u: %s", c->record_line, c->line,
-			       column, what);
+		return err_set(err, ERR_BAD_REQUEST, "record on line %u; parse error on line %u, column %u: %s",
+			       c->record_line, c->line, column, what);
 	return err_set(err, ERR_BAD_REQUEST, "parse error on line %u, column %u: %s", c->line, column, what);
 }
 

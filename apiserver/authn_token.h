@@ -28,7 +28,5 @@ bool authn_token_find(const struct tokens *t, str token, struct user *ret);
  * all in the arena. -ERR_UNAUTHORIZED when the certificate is not valid now, not meant for clients, or names nobody.
  */
 int authn_x509_user(struct x509_st *cert, struct arena *a, struct user *ret, struct err *err);
-/* The common name alone, in the arena; empty: none. For the names that a proxy may have (--requestheader-allowed-names). */
-str authn_x509_common_name(struct x509_st *cert, struct arena *a);
 
 #endif

@@ -1,3 +1,4 @@
+/* Who a client certificate says that it is: from its subject, if it is valid and meant for clients. */
 #include "apiserver/authn_token.h"
 
 #include <inttypes.h>
@@ -53,9 +54,8 @@ static bool attribute_text(const X509_NAME *name, int at, struct arena *a, str *
 }
 
 /* Go keeps the last common name when there are several. */
-str authn_x509_common_name(struct x509_st *cert, struct arena *a)
+static str common_name(const X509_NAME *subject, struct arena *a)
 {
-	const X509_NAME *subject = X509_get_subject_name(cert);
 	str text = STR_NONE;
 
 	for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0;)
@@ -116,7 +116,7 @@ int authn_x509_user(struct x509_st *cert, struct arena *a, struct user *ret, str
 	uint32_t usage = X509_get_extended_key_usage(cert);
 	if (!(usage & (XKU_SSL_CLIENT | XKU_ANYEKU)))
 		return refuse(cert, "certificate specifies an incompatible key usage", err);
-	user.name = authn_x509_common_name(cert, a);
+	user.name = common_name(subject, a);
 	if (!user.name.n)
 		return refuse(cert, "certificate has no common name", err);
 	organizations(subject, a, &user);

@@ -69,14 +69,16 @@ static int make_priority_class(struct apiserver *s, size_t i, struct err *err)
 		int64_t value;
 		const char *description;
 	} rows[] = {
-		{ "system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node." },
+		{ "system-node-critical", 2000001000,
+		  "Used for system critical pods that must not be moved from their current node." },
 		{ "system-cluster-critical", 2000000000,
 		  "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary." },
 	};
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	return bootstrap_ensure(INPROCESS(s, "scheduling.k8s.io", "priorityclasses"),
 				OBJECT(&a, F(metadata, OBJECT(&a, F(name, val_of_str(str_of(rows[i].name))))),
-				       F(value, val_of_int(rows[i].value)), F(description, val_of_str(str_of(rows[i].description)))), err);
+				       F(value, val_of_int(rows[i].value)), F(description,
+									      val_of_str(str_of(rows[i].description)))), err);
 }
 
 /* One per group and version that is served: "v1." and "v1.apps". */
@@ -88,12 +90,14 @@ static int make_api_service(struct apiserver *s, size_t i, struct err *err)
 	if (str_eq(v->group, STR("apiregistration.k8s.io")) || /* the group that knows of the others is not among them */
 	    !map_get(&s->kinds.served, arena_printf(&a, STR_FMT "/" STR_FMT, STR_ARG(v->group), STR_ARG(v->version))))
 		return 0;
-	struct val labels = val_put(&a, VAL_EMPTY, atom_make(&a, STR("kube-aggregator.kubernetes.io/automanaged")), VAL_LIT("onstart"));
-	struct val spec = OBJECT(&a, F(group, v->group.n ? val_of_str(v->group) : VAL_EMPTY), F(version, val_of_str(v->version)),
-				 F(groupPriorityMinimum, val_of_int(v->group_priority)),
+	struct val labels = val_put(&a, VAL_EMPTY, atom_make(&a, STR("kube-aggregator.kubernetes.io/automanaged")),
+				    VAL_LIT("onstart"));
+	struct val spec = OBJECT(&a, F(group, v->group.n ? val_of_str(v->group) : VAL_EMPTY),
+				 F(version, val_of_str(v->version)), F(groupPriorityMinimum, val_of_int(v->group_priority)),
 				 F(versionPriority, val_of_int(v->version_priority)));
 	return bootstrap_ensure(INPROCESS(s, "apiregistration.k8s.io", "apiservices"),
-				OBJECT(&a, F(metadata, OBJECT(&a, F(name, val_of_str(name)), F(labels, labels))), F(spec, spec)), err);
+				OBJECT(&a, F(metadata, OBJECT(&a, F(name, val_of_str(name)), F(labels, labels))),
+				       F(spec, spec)), err);
 }
 
 /* ---- what aggregated servers trust ---- */
@@ -180,7 +184,8 @@ static int make_token_tracking(struct apiserver *s, size_t i, struct err *err)
 	struct val meta = OBJECT(&a, F(name, VAL_LIT("kube-apiserver-legacy-service-account-token-tracking")),
 				 F(namespace, VAL_LIT("kube-system")));
 	return bootstrap_ensure(INPROCESS(s, "", "configmaps"),
-				OBJECT(&a, F(metadata, meta), F(data, val_put(&a, VAL_EMPTY, atom_make(&a, STR("since")), today))), err);
+				OBJECT(&a, F(metadata, meta), F(data, val_put(&a, VAL_EMPTY, atom_make(&a, STR("since")),
+									      today))), err);
 }
 
 /* ---- all of it ---- */
@@ -273,8 +278,8 @@ static int repair(struct apiserver *s)
 int bootstrap_make(struct apiserver *s, struct err *err)
 {
 	const struct apiserver_options *o = &s->options;
-	int r = service_ip_new(o->service_cluster_ip_range, o->service_node_port_first, o->service_node_port_last, &s->allocators,
-			       err);
+	int r = service_ip_new(o->service_cluster_ip_range, o->service_node_port_first, o->service_node_port_last,
+			       &s->allocators, err);
 	if (r < 0 || (r = run_jobs(s, false, err)) < 0 || (r = run_jobs(s, true, err)) < 0)
 		return r;
 	/* A store that cannot be written to may still be read: nothing here keeps the server from starting. */

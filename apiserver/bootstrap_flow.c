@@ -64,13 +64,17 @@ static const struct schema schemas[] = {
 	  .users = { "system:kube-controller-manager", "system:kube-scheduler" }, .system_accounts = true,
 	  .rules = { { { "get", "create", "update" }, "coordination.k8s.io", { "leases" }, false } } },
 	{ "system-node-high", "node-high", false, 400, "ByUser", .groups = { "system:nodes" },
-	  .rules = { { { "*" }, "", { "nodes", "nodes/status" }, true }, { { "*" }, "coordination.k8s.io", { "leases" }, false } } },
+	  .rules = { { { "*" }, "", { "nodes", "nodes/status" }, true },
+		     { { "*" }, "coordination.k8s.io", { "leases" }, false } } },
 	{ "system-nodes", "system", false, 500, "ByUser", .groups = { "system:nodes" }, .everything = true },
 	{ "kube-controller-manager", "workload-high", false, 800, "ByNamespace", .users = { "system:kube-controller-manager" },
 	  .everything = true },
-	{ "kube-scheduler", "workload-high", false, 800, "ByNamespace", .users = { "system:kube-scheduler" }, .everything = true },
-	{ "kube-system-service-accounts", "workload-high", false, 900, "ByNamespace", .system_accounts = true, .everything = true },
-	{ "service-accounts", "workload-low", false, 9000, "ByUser", .groups = { "system:serviceaccounts" }, .everything = true },
+	{ "kube-scheduler", "workload-high", false, 800, "ByNamespace", .users = { "system:kube-scheduler" },
+	  .everything = true },
+	{ "kube-system-service-accounts", "workload-high", false, 900, "ByNamespace", .system_accounts = true,
+	  .everything = true },
+	{ "service-accounts", "workload-low", false, 9000, "ByUser", .groups = { "system:serviceaccounts" },
+	  .everything = true },
 	{ "global-default", "global-default", false, 9900, "ByUser", .groups = ANYBODY, .everything = true },
 };
 
@@ -118,13 +122,15 @@ static struct val subjects(struct arena *a, const struct schema *f)
 		val_add_item(&b, OBJECT(a, F(kind, VAL_LIT("User")), F(user, OBJECT(a, F(name, text(f->users[i]))))));
 	if (f->system_accounts)
 		val_add_item(&b, OBJECT(a, F(kind, VAL_LIT("ServiceAccount")),
-					F(serviceAccount, OBJECT(a, F(namespace, VAL_LIT("kube-system")), F(name, VAL_LIT("*"))))));
+					F(serviceAccount, OBJECT(a, F(namespace, VAL_LIT("kube-system")),
+								 F(name, VAL_LIT("*"))))));
 	return val_end_list(&b);
 }
 
 static struct val resource_rule(struct arena *a, const struct rule *r)
 {
-	return OBJECT(a, F(verbs, texts(a, r->verbs)), F(apiGroups, LIST(a, text(r->group))), F(resources, texts(a, r->resources)),
+	return OBJECT(a, F(verbs, texts(a, r->verbs)), F(apiGroups, LIST(a, text(r->group))),
+		      F(resources, texts(a, r->resources)),
 		      F(clusterScope, val_of_bool(r->cluster)), F(namespaces, LIST(a, VAL_LIT("*"))));
 }
 
@@ -149,7 +155,8 @@ static struct val schema_spec(struct arena *a, const struct schema *f)
 {
 	return OBJECT(a, F(priorityLevelConfiguration, OBJECT(a, F(name, text(f->level)))),
 		      F(matchingPrecedence, val_of_int(f->precedence)),
-		      F(distinguisherMethod, f->by ? OBJECT(a, F(type, text(f->by))) : VAL_EMPTY), F(rules, LIST(a, policy(a, f))));
+		      F(distinguisherMethod, f->by ? OBJECT(a, F(type, text(f->by))) : VAL_EMPTY),
+		      F(rules, LIST(a, policy(a, f))));
 }
 
 /* ---- making them, and putting them back ---- */
@@ -234,19 +241,24 @@ int flow_sync_status(struct apiserver *s, str name, struct err *err)
 		return 0;
 	bool found = val_exists(bootstrap_find(s, &a, STR(GROUP), STR("prioritylevelconfigurations"), level));
 	str status = found ? STR("False") : STR("True"), reason = found ? STR("Found") : STR("NotFound");
-	str message = arena_printf(&a, "This FlowSchema references the PriorityLevelConfiguration object named \"" STR_FMT "\" %s",
+	str message = arena_printf(&a,
+				   "This FlowSchema references the PriorityLevelConfiguration object named \"" STR_FMT "\" %s",
 				   STR_ARG(level), found ? "and it exists" : "but there is no such object");
 	if (condition_is(schema, status, reason, message))
 		return 0;
 	struct val condition = OBJECT(&a, F(lastTransitionTime, bootstrap_now(&a, false)), F(message, val_of_str(message)),
-				      F(reason, val_of_str(reason)), F(status, val_of_str(status)), F(type, VAL_LIT("Dangling")));
+				      F(reason, val_of_str(reason)), F(status, val_of_str(status)),
+				      F(type, VAL_LIT("Dangling")));
 	struct val patch = OBJECT(&a, F(metadata, OBJECT(&a, F(name, val_of_str(arena_str(&a, name))))),
 				  F(status, OBJECT(&a, F(conditions, LIST(&a, condition)))));
 	int r = inprocess_apply(WRITER(s, "flowschemas", CONSUMER, "status"), patch, err);
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-int flow_make_status(struct apiserver *s, size_t i, struct err *err) { return flow_sync_status(s, str_of(schemas[i].name), err); }
+int flow_make_status(struct apiserver *s, size_t i, struct err *err)
+{
+	return flow_sync_status(s, str_of(schemas[i].name), err);
+}
 
 int flow_sync_all(struct apiserver *s, struct err *err)
 {

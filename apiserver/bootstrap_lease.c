@@ -72,9 +72,10 @@ int identity_make_lease(struct apiserver *s, size_t i, struct err *err)
 	}
 	struct val labels = val_put(&a, VAL_EMPTY, atom_make(&a, STR(IDENTITY)), VAL_LIT("kube-apiserver"));
 	labels = val_put(&a, labels, atom_make(&a, STR("kubernetes.io/hostname")), val_of_str(machine(host)));
-	struct val spec = OBJECT(&a, F(holderIdentity, val_of_str(holder(s, &a, name))), F(leaseDurationSeconds, val_of_int(LEASE_S)),
-				 F(renewTime, bootstrap_now(&a, true)));
-	return bootstrap_ensure(w, OBJECT(&a, F(metadata, OBJECT(&a, F(name, val_of_str(name)), F(namespace, VAL_LIT("kube-system")),
+	struct val spec = OBJECT(&a, F(holderIdentity, val_of_str(holder(s, &a, name))),
+				 F(leaseDurationSeconds, val_of_int(LEASE_S)), F(renewTime, bootstrap_now(&a, true)));
+	return bootstrap_ensure(w, OBJECT(&a, F(metadata,
+						OBJECT(&a, F(name, val_of_str(name)), F(namespace, VAL_LIT("kube-system")),
 								  F(labels, labels))),
 					  F(spec, spec)), err);
 }

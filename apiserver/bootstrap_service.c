@@ -33,7 +33,8 @@ static int port_of(const struct apiserver *s) { return s->port ? s->port : s->op
 static struct val ready_condition(struct arena *a)
 {
 	return OBJECT(a, F(lastTransitionTime, bootstrap_now(a, false)),
-		      F(message, VAL_LIT("Kubernetes default Service CIDR is ready")), F(status, VAL_LIT("True")), F(type, VAL_LIT("Ready")));
+		      F(message, VAL_LIT("Kubernetes default Service CIDR is ready")), F(status, VAL_LIT("True")),
+		      F(type, VAL_LIT("Ready")));
 }
 
 static struct val cidrs_of(struct apiserver *s, struct arena *a)
@@ -46,7 +47,10 @@ static struct val cidrs_of(struct apiserver *s, struct arena *a)
 	return val_end_list(&b);
 }
 
-static struct val widen(struct arena *a, struct val live, void *arg) { return val_with(a, live, *(struct val *)arg, spec, cidrs); }
+static struct val widen(struct arena *a, struct val live, void *arg)
+{
+	return val_with(a, live, *(struct val *)arg, spec, cidrs);
+}
 
 /* A cluster may be given its second family later; other changes of the flag are somebody's mistake. */
 static int check_cidrs(const struct inprocess *w, struct arena *a, struct val live, struct err *err)
@@ -205,7 +209,8 @@ static struct val slice_of(struct arena *a, struct val endpoints)
 			val_add_item(&b, OBJECT(a, F(addresses, LIST(a, val_get(*x, ip))),
 						F(conditions, OBJECT(a, F(ready, val_of_bool(true))))));
 	struct val labels = val_put(a, VAL_EMPTY, atom_make(a, STR("kubernetes.io/service-name")), VAL_LIT("kubernetes"));
-	return OBJECT(a, F(metadata, OBJECT(a, F(name, VAL_LIT("kubernetes")), F(namespace, VAL_LIT("default")), F(labels, labels))),
+	return OBJECT(a, F(metadata, OBJECT(a, F(name, VAL_LIT("kubernetes")), F(namespace, VAL_LIT("default")),
+					    F(labels, labels))),
 		      F(addressType, v6 ? VAL_LIT("IPv6") : VAL_LIT("IPv4")), F(endpoints, val_end_list(&b)),
 		      F(ports, val_get(subset, ports)));
 }
@@ -213,7 +218,8 @@ static struct val slice_of(struct arena *a, struct val endpoints)
 static struct val change_slice(struct arena *a, struct val live, void *arg)
 {
 	struct val want = *(struct val *)arg;
-	if (val_equal(val_get(live, endpoints), val_get(want, endpoints)) && val_equal(val_get(live, ports), val_get(want, ports)) &&
+	if (val_equal(val_get(live, endpoints), val_get(want, endpoints)) &&
+	    val_equal(val_get(live, ports), val_get(want, ports)) &&
 	    val_equal(val_get(live, metadata, labels), val_get(want, metadata, labels)))
 		return VAL_EMPTY;
 	live = val_with(a, live, val_get(want, metadata, labels), metadata, labels);
@@ -250,7 +256,8 @@ int service_sync_endpoints(struct apiserver *s, bool first, struct err *err)
 		return 0;
 	}
 	struct endpoints want = { .set_ports = first };
-	want.ports = LIST(&a, OBJECT(&a, F(name, VAL_LIT("https")), F(port, val_of_int(port_of(s))), F(protocol, VAL_LIT("TCP"))));
+	want.ports = LIST(&a, OBJECT(&a, F(name, VAL_LIT("https")), F(port, val_of_int(port_of(s))),
+				     F(protocol, VAL_LIT("TCP"))));
 	int r = alive(s, &a, str_of(own), &want.addresses, err);
 	if (r < 0)
 		return r;

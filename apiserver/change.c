@@ -1,3 +1,4 @@
+/* Read, change, write; again from the store itself when somebody was faster. */
 #include "apiserver/change.h"
 
 #include "apiserver/cache.h"
@@ -34,7 +35,8 @@ static int attempt(struct request *q, struct kind *kind, str key, bool fresh, ch
 	return r;
 }
 
-int change_object(struct request *q, struct kind *kind, str key, change_fn change, void *arg, struct object **ret, struct err *err)
+int change_object(struct request *q, struct kind *kind, str key, change_fn change, void *arg, struct object **ret,
+		  struct err *err)
 {
 	CLEANUP(object_unrefp) struct object *after = NULL;
 	int r = 0;

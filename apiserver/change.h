@@ -14,6 +14,7 @@ typedef int (*change_fn)(struct request *q, struct val *object, void *arg);
  * (suspends) Changes the object of that key ("namespace/name" or "name"). *ret (owned; may be NULL) is the object as it is
  * stored then. Nothing is written in a dry run, nor when nothing changes; then it is the stored one. Fails with 404 when there is none.
  */
-int change_object(struct request *q, struct kind *kind, str key, change_fn change, void *arg, struct object **ret, struct err *err);
+int change_object(struct request *q, struct kind *kind, str key, change_fn change, void *arg, struct object **ret,
+		  struct err *err);
 
 #endif

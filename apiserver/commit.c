@@ -31,7 +31,8 @@ static int taken(struct request *q, struct val existing)
 	int r = fail_already_exists(q, q->group, q->resource, val_str(q->object, metadata, name));
 	str message = val_str(q->failure, message);
 	if (generates) {
-		message = arena_join(q->arena, message, STR(", the server was not able to generate a unique name for the object"));
+		message = arena_join(q->arena, message,
+				     STR(", the server was not able to generate a unique name for the object"));
 		q->failure = val_with(q->arena, q->failure, val_of_int(NAME_RETRY_S), details, retryAfterSeconds);
 	}
 	if (val_has(existing, metadata, deletionTimestamp))

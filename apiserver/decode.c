@@ -73,7 +73,8 @@ static str wrong_type(struct request *q, const struct type *type, const struct t
 {
 	if (!type)
 		return arena_printf(q->arena, "no kind \"" STR_FMT "\" is registered for version \"" STR_FMT
-				    "\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"", STR_ARG(k->kind), STR_ARG(k->api_version));
+				    "\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"", STR_ARG(k->kind),
+				    STR_ARG(k->api_version));
 	str internal, version;
 	str_cut(expected->package, '/', &internal, &version);
 	return arena_printf(q->arena, "converting (" STR_FMT "." STR_FMT ") to (" STR_FMT "." STR_FMT "): unknown conversion",
@@ -120,7 +121,8 @@ static int cannot_decode(struct request *q, const struct type *expected, const s
 {
 	if (!kind->kind.n) {
 		str shown = summary(q, q->body);
-		return fail_bad_request(q, "the object provided is unrecognized (must be of type " STR_FMT "): " STR_FMT " (" STR_FMT ")",
+		return fail_bad_request(q,
+					"the object provided is unrecognized (must be of type " STR_FMT "): " STR_FMT " (" STR_FMT ")",
 					STR_ARG(expected->name), STR_ARG(why), STR_ARG(shown));
 	}
 	str group, version = kind->api_version;
@@ -184,7 +186,8 @@ int write_decode_body(struct request *q, const struct type *expected, struct val
 		return cannot_decode(q, expected, &kind, why);
 	if (!str_eq(kind.api_version, type_api_version(q->arena, expected))) {
 		str want = type_api_version(q->arena, expected);
-		return fail_bad_request(q, "the API version in the data (" STR_FMT ") does not match the expected API version (" STR_FMT ")",
+		return fail_bad_request(q,
+					"the API version in the data (" STR_FMT ") does not match the expected API version (" STR_FMT ")",
 					STR_ARG(kind.api_version), STR_ARG(want));
 	}
 	return default_object(q->arena, expected, *ret, ret, err);
@@ -309,7 +312,8 @@ static int check_version(struct request *q, struct val *object)
 	if (version == 0 && (strategy_of(q->endpoint->kind) & STRATEGY_VERSION_REQUIRED)) {
 		struct field_errors e;
 		field_errors_init(&e, q->arena);
-		field_invalid(&e, FIELD(FIELD(NULL, "metadata"), "resourceVersion"), val_of_int(0), "must be specified for an update");
+		field_invalid(&e, FIELD(FIELD(NULL, "metadata"), "resourceVersion"), val_of_int(0),
+			      "must be specified for an update");
 		return fail_invalid(q, q->group, q->resource, q->name, &e);
 	}
 	if (version == 0) {

@@ -46,18 +46,22 @@ static int refused(struct removal *m, str what, struct val wanted, str record, c
 	str want = val_as_str(wanted), name = val_str(m->current->val, metadata, name);
 	/* these two have a way of their own, also in words */
 	if (str_eq(m->kind->resource, STR("namespaces")) || str_eq(m->kind->resource, STR("customresourcedefinitions")))
-		return fail_conflict(q, q->group, q->resource, name, "Precondition failed: " STR_FMT " in precondition: " STR_FMT
-				     ", " STR_FMT " in object meta: " STR_FMT, STR_ARG(what), STR_ARG(want), STR_ARG(what), STR_ARG(record));
+		return fail_conflict(q, q->group, q->resource, name,
+				     "Precondition failed: " STR_FMT " in precondition: " STR_FMT
+				     ", " STR_FMT " in object meta: " STR_FMT, STR_ARG(what), STR_ARG(want), STR_ARG(what),
+				     STR_ARG(record));
 	return fail_conflict(q, t->group, t->name, name,
 			     "the " STR_FMT " in the precondition (" STR_FMT ") does not match the " STR_FMT " in record (" STR_FMT
-			     "). The object might have been %s", STR_ARG(what), STR_ARG(want), STR_ARG(what), STR_ARG(record), might);
+			     "). The object might have been %s", STR_ARG(what), STR_ARG(want), STR_ARG(what),
+			     STR_ARG(record), might);
 }
 
 static int check_preconditions(struct removal *m)
 {
 	struct val uid = val_get(m->q->delete_options, preconditions, uid);
 	struct val version = val_get(m->q->delete_options, preconditions, resourceVersion);
-	str has_uid = val_str(m->current->val, metadata, uid), has_version = val_str(m->current->val, metadata, resourceVersion);
+	str has_uid = val_str(m->current->val, metadata, uid),
+		has_version = val_str(m->current->val, metadata, resourceVersion);
 	if (val_exists(uid) && !str_eq(val_as_str(uid), has_uid))
 		return refused(m, STR("UID"), uid, has_uid, "deleted and then recreated");
 	if (val_exists(version) && !str_eq(val_as_str(version), has_version))
@@ -275,7 +279,8 @@ static int not_found(struct removal *m)
 /* Is it held back by finalizers? */
 static bool is_held(const struct removal *m, bool is_namespace)
 {
-	return val_len(val_get(m->object, metadata, finalizers)) || (is_namespace && val_len(val_get(m->object, spec, finalizers)));
+	return val_len(val_get(m->object, metadata, finalizers)) ||
+	       (is_namespace && val_len(val_get(m->object, spec, finalizers)));
 }
 
 /* Told to stop at once, and nothing holds it: it is removed as it was written, if it was. */
@@ -347,7 +352,8 @@ static void warn_of_orphans(struct request *q)
 {
 	bool says = val_has(q->delete_options, propagationPolicy) || val_has(q->delete_options, orphanDependents);
 	if (!says && str_eq(q->resource, STR("jobs")) && str_eq(q->group, STR("batch")))
-		request_warn(q, STR("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
+		request_warn(q,
+			     STR("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
 				    "remove them or set propagationPolicy=Orphan to suppress this warning"));
 }
 
@@ -366,7 +372,8 @@ int write_delete(struct request *q, struct err *err)
 	if (r < 0)
 		return r;
 	if (is_system_class(q))
-		return fail_forbidden(q, q->group, q->resource, q->name, "this is a system priority class and cannot be deleted");
+		return fail_forbidden(q, q->group, q->resource, q->name,
+				      "this is a system priority class and cannot be deleted");
 	warn_of_orphans(q);
 	if ((r = remove_one(&m, err)) < 0)
 		return r;

@@ -63,13 +63,15 @@ static int from_query(struct request *q, struct val *ret)
 
 static int check(struct request *q, struct val options)
 {
-	static const str policies[] = { STR_INIT("Foreground"), STR_INIT("Background"), STR_INIT("Orphan"), STR_INIT("nil"), { NULL, 0 } };
+	static const str policies[] = { STR_INIT("Foreground"), STR_INIT("Background"), STR_INIT("Orphan"), STR_INIT("nil"),
+					{ NULL, 0 } };
 	static const str dry_runs[] = { STR_INIT("All"), { NULL, 0 } };
 	struct field_errors e;
 	field_errors_init(&e, q->arena);
 	struct val policy = val_get(options, propagationPolicy), dry = val_get(options, dryRun);
 	if (val_exists(policy) && val_has(options, orphanDependents))
-		field_invalid(&e, FIELD(NULL, "propagationPolicy"), policy, "orphanDependents and deletionPropagation cannot be both set");
+		field_invalid(&e, FIELD(NULL, "propagationPolicy"), policy,
+			      "orphanDependents and deletionPropagation cannot be both set");
 	str p = val_as_str(policy);
 	if (val_exists(policy) && !str_eq(p, policies[0]) && !str_eq(p, policies[1]) && !str_eq(p, policies[2]))
 		field_not_supported(&e, FIELD(NULL, "propagationPolicy"), policy, policies);

@@ -311,7 +311,8 @@ int view_proto_message(const struct view *f, struct object *o, struct arena *a, 
 
 /* ---- single objects ---- */
 
-static int put_proto(const struct view *f, struct val v, const struct type *type, struct arena *a, struct buf *b, struct err *err)
+static int put_proto(const struct view *f, struct val v, const struct type *type, struct arena *a, struct buf *b,
+		     struct err *err)
 {
 	if (f->accept.as != AS_PARTIAL)
 		return proto_encode_object(b, v, type, err);
@@ -364,7 +365,7 @@ int view_reshape(const struct accept *accept, str json, struct arena *a, struct 
 	return r;
 }
 
-/* A list that was put together for one answer: that of a deleted collection. */
+/* A list that was put together for one answer: that of component statuses. */
 static int put_made_list(const struct view *f, struct val v, const struct type *type, struct arena *a, struct buf *b,
 			 struct err *err)
 {

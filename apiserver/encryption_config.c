@@ -83,7 +83,8 @@ static void check_overlap(struct field_errors *e, const struct field_path *at, s
 	if (duplicate)
 		field_invalid(e, at, names, "the same resource cannot be specified multiple times");
 	if (overlap)
-		field_invalid(e, at, names, "using overlapping resources such as 'secrets' and '*.' in the same resource list is "
+		field_invalid(e, at, names,
+			      "using overlapping resources such as 'secrets' and '*.' in the same resource list is "
 					    "not allowed as they will be masked");
 }
 
@@ -137,7 +138,8 @@ static void check_key(struct field_errors *e, const struct field_path *at, const
 		field_invalid(e, FIELD(at, "secret"), VAL_LIT("REDACTED"), "secrets must be base64 encoded");
 	else if (!key_size_fits(type, secret.n))
 		field_invalid(e, FIELD(at, "secret"), VAL_LIT("REDACTED"),
-			      "secret is not of the expected length, got %zu, expected one of %s", secret.n, type->key_sizes_text);
+			      "secret is not of the expected length, got %zu, expected one of %s", secret.n,
+			      type->key_sizes_text);
 	if (secret.p)
 		OPENSSL_cleanse(secret.p, secret.n);
 }
@@ -269,7 +271,8 @@ static int masked_by(struct encryption *enc, struct group_resource g, struct gro
 	if (!find_rule(enc, earlier))
 		return 0;
 	str name = resource_text(&enc->arena, g), by = resource_text(&enc->arena, earlier);
-	return err_set(err, ERR_INVALID, "error while building transformers: resource \"" STR_FMT "\" is masked by earlier rule \""
+	return err_set(err, ERR_INVALID,
+		       "error while building transformers: resource \"" STR_FMT "\" is masked by earlier rule \""
 		       STR_FMT "\"", STR_ARG(name), STR_ARG(by));
 }
 
@@ -331,8 +334,8 @@ static int decode(struct arena *a, str text, struct buf *json, struct val *ret, 
 		return r;
 	str version = val_str(*ret, apiVersion), kind = val_str(*ret, kind);
 	if (type != TYPE(apiserver_v1, EncryptionConfiguration))
-		return err_set(err, ERR_BAD_REQUEST, "no kind \"" STR_FMT "\" is registered for version \"" STR_FMT "\"", STR_ARG(kind),
-			       STR_ARG(version));
+		return err_set(err, ERR_BAD_REQUEST, "no kind \"" STR_FMT "\" is registered for version \"" STR_FMT "\"",
+			       STR_ARG(kind), STR_ARG(version));
 	return strict_errors_fail(strict, err);
 }
 
@@ -349,7 +352,8 @@ static int load(struct encryption *enc, const char *path, struct buf *text, stru
 		return err_set(err, ERR_BAD_REQUEST, "error while parsing file: error while loading file: "
 			       "encryption provider configuration file \"%s\" is empty", path);
 	if ((r = decode(&a, buf_str(text), json, &config, err)) < 0)
-		return err_wrap(err, r, "error while parsing file: error decoding encryption provider configuration file \"%s\"", path);
+		return err_wrap(err, r,
+				"error while parsing file: error decoding encryption provider configuration file \"%s\"", path);
 	if ((r = check(&a, config, err)) < 0)
 		return err_wrap(err, r, "error while parsing file");
 	VAL_EACH(entry, val_get(config, resources))

@@ -1,3 +1,4 @@
+/* Which kinds have hooks (kinds.h), and whose they are. */
 #include "apiserver/hooks.h"
 
 static const struct {

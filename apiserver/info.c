@@ -219,7 +219,8 @@ int route(struct request *q)
 		at_collection = true; /* /watch/.../NAME */
 	/* across all namespaces there are only lists and watches */
 	bool across = e->kind && e->kind->namespaced && !q->namespace.n;
-	if ((reads && !str_eq(q->method, STR("GET"))) || !(e->resource->verbs & verb_bit(q)) || collection_verb != at_collection ||
+	if ((reads && !str_eq(q->method, STR("GET"))) || !(e->resource->verbs & verb_bit(q)) ||
+	    collection_verb != at_collection ||
 	    (across && q->verb != REQUEST_LIST && q->verb != REQUEST_WATCH))
 		return fail_method_not_allowed(q);
 	warn_deprecated(q);

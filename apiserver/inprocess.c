@@ -44,7 +44,8 @@ static int begin(struct request *q, const struct inprocess *w, enum request_verb
 		.force = true,
 	};
 	q->path = w->resource;
-	q->endpoint = kind ? kinds_endpoint(&w->server->kinds, w->group, kind->hub->version, w->resource, w->subresource) : NULL;
+	q->endpoint = kind ? kinds_endpoint(&w->server->kinds, w->group, kind->hub->version, w->resource,
+					    w->subresource) : NULL;
 	if (!q->endpoint)
 		return err_set(err, ERR_NOT_FOUND, STR_FMT " are not served", STR_ARG(w->resource));
 	q->version = kind->hub->version;
@@ -153,7 +154,8 @@ int inprocess_apply(const struct inprocess *w, struct val patch, struct err *err
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct request q;
 	int r = begin(&q, w, REQUEST_PATCH, val_str(patch, metadata, namespace), val_str(patch, metadata, name), &a, err);
-	return r < 0 ? r : end(&q, write_steps(&q, &(struct step){ .run = apply, .val = val_sorted(&a, typed(&q, patch)) }, err), err);
+	return r < 0 ? r : end(&q, write_steps(&q, &(struct step){ .run = apply, .val = val_sorted(&a, typed(&q, patch)) },
+					       err), err);
 }
 
 /* ---- delete ---- */

@@ -1,3 +1,4 @@
+/* Signing tokens: compact JWS (RFC 7515) with the algorithm that the key is for. */
 #include "apiserver/jwt.h"
 
 #include <openssl/ec.h>
@@ -42,7 +43,8 @@ static int set_kind(struct jwt_signer *s, const char *file, struct err *err)
 		s->number_bytes = kinds[i].number_bytes;
 		return 0;
 	}
-	return err_set(err, ERR_INVALID, "%s: tokens are signed with RSA keys or with ECDSA keys of 256, 384 or 521 bits", file);
+	return err_set(err, ERR_INVALID, "%s: tokens are signed with RSA keys or with ECDSA keys of 256, 384 or 521 bits",
+		       file);
 }
 
 static int set_id(struct jwt_signer *s, struct err *err)
@@ -89,7 +91,8 @@ static int raw_signature(const struct jwt_signer *s, unsigned char *p, size_t *n
 	const unsigned char *der = p;
 	ECDSA_SIG *sig = d2i_ECDSA_SIG(NULL, &der, (long)*n);
 	int bytes = s->number_bytes;
-	bool ok = sig && BN_bn2binpad(ECDSA_SIG_get0_r(sig), p, bytes) == bytes && BN_bn2binpad(ECDSA_SIG_get0_s(sig), p + bytes, bytes) == bytes;
+	bool ok = sig && BN_bn2binpad(ECDSA_SIG_get0_r(sig), p, bytes) == bytes &&
+		BN_bn2binpad(ECDSA_SIG_get0_s(sig), p + bytes, bytes) == bytes;
 	ECDSA_SIG_free(sig);
 	*n = 2 * (size_t)bytes;
 	return ok ? 0 : -ERR_INTERNAL;

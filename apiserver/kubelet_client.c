@@ -1,3 +1,4 @@
+/* Whom to call for a node, and with which certificate. */
 #include "apiserver/kubelet_client.h"
 
 #include <stdlib.h>
@@ -34,7 +35,8 @@ int kubelet_http(struct apiserver *s, enum kubelet_trust trust, struct http_clie
 		int r = tls_client_new(&tls, &k->tls[trust], err);
 		if (r < 0)
 			return r;
-		k->http[trust] = http_client_new(&(struct http_client_options){ .tls = k->tls[trust], .max_idle_per_host = IDLE_PER_HOST });
+		k->http[trust] = http_client_new(&(struct http_client_options){ .tls = k->tls[trust],
+										.max_idle_per_host = IDLE_PER_HOST });
 	}
 	*ret = k->http[trust];
 	return 0;

@@ -1,3 +1,4 @@
+/* Reading the options of lists and watches, with Kubernetes' checks and texts. */
 #include "apiserver/list_options.h"
 
 #include "codec/atoms.h"

@@ -21,7 +21,8 @@ struct val meta_now(struct request *q)
 
 struct val meta_wipe(struct arena *a, struct val object)
 {
-	static const atom names[] = { A_creationTimestamp, A_uid, A_deletionTimestamp, A_deletionGracePeriodSeconds, A_selfLink };
+	static const atom names[] = { A_creationTimestamp, A_uid, A_deletionTimestamp, A_deletionGracePeriodSeconds,
+				      A_selfLink };
 	struct val meta = val_get(object, metadata);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (val_exists(val_member(meta, names[i])))
@@ -88,7 +89,8 @@ int meta_set_namespace(struct request *q, struct val *object)
 	if (str_eq(has, want))
 		return 0;
 	if (has.n && want.n)
-		return fail_bad_request(q, "the namespace of the provided object does not match the namespace sent on the request");
+		return fail_bad_request(q,
+					"the namespace of the provided object does not match the namespace sent on the request");
 	*object = meta_put(q->arena, *object, A_namespace, want.n ? val_of_str(want) : VAL_EMPTY);
 	return 0;
 }
@@ -97,10 +99,12 @@ int meta_check_name(struct request *q, struct val object)
 {
 	str name = val_str(object, metadata, name);
 	if (!name.n)
-		return fail_bad_request(q, "the name of the object (" STR_FMT " based on URL) was undeterminable: name must be provided",
+		return fail_bad_request(q,
+					"the name of the object (" STR_FMT " based on URL) was undeterminable: name must be provided",
 					STR_ARG(q->name));
 	if (!str_eq(name, q->name))
-		return fail_bad_request(q, "the name of the object (" STR_FMT ") does not match the name on the URL (" STR_FMT ")",
+		return fail_bad_request(q,
+					"the name of the object (" STR_FMT ") does not match the name on the URL (" STR_FMT ")",
 					STR_ARG(name), STR_ARG(q->name));
 	return 0;
 }

@@ -335,7 +335,7 @@ void metrics_write(const struct metrics *m, struct apiserver *s, struct buf *b)
 	if (s->flow)
 		write_inflight(s->flow, b);
 	write_objects(&s->kinds, b);
-	if (s->store)
+	if (s->store && s->cache)
 		write_store(s, b);
 	write_process(s, b);
 	write_build(b);

@@ -1,3 +1,4 @@
+/* Accept, Content-Type and Accept-Encoding, as Kubernetes reads them. */
 #include "apiserver/negotiate.h"
 
 #include <stdlib.h>

@@ -126,20 +126,23 @@ static const char *why_make(const struct pair *p, const struct pair *ca, const s
 }
 
 /* Without the key of an authority nothing can be signed, which is fine as long as nothing has to be. */
-static int check_signer(const char *dir, const struct pair *p, const struct pair *ca, const struct member_of_pki *m, struct err *err)
+static int check_signer(const char *dir, const struct pair *p, const struct pair *ca, const struct member_of_pki *m,
+			struct err *err)
 {
 	if (ca && !ca->key)
-		return err_set(err, ERR_NOT_FOUND, "%s/pki/%s.key is missing, and %s.crt has to be signed with it", dir, members[m->ca].name,
-			       m->name);
+		return err_set(err, ERR_NOT_FOUND, "%s/pki/%s.key is missing, and %s.crt has to be signed with it", dir,
+			       members[m->ca].name, m->name);
 	if (!ca && p->cert && !p->key)
-		return err_set(err, ERR_NOT_FOUND, "%s/pki/%s.key is missing, and %s.crt has to be renewed with it", dir, m->name, m->name);
+		return err_set(err, ERR_NOT_FOUND, "%s/pki/%s.key is missing, and %s.crt has to be renewed with it", dir,
+			       m->name, m->name);
 	if (ca && ca->cert && cert_ends(ca->cert) <= now_s())
-		return err_set(err, ERR_INVALID, "%s/pki/%s.crt has expired; remove it to have a new one made", dir, members[m->ca].name);
+		return err_set(err, ERR_INVALID, "%s/pki/%s.crt has expired; remove it to have a new one made", dir,
+			       members[m->ca].name);
 	return 0;
 }
 
-static int ensure_pair(struct arena *a, const char *dir, const struct member_of_pki *m, const struct cert_request *q, struct pair *p,
-		       const struct pair *ca, struct err *err)
+static int ensure_pair(struct arena *a, const char *dir, const struct member_of_pki *m, const struct cert_request *q,
+		       struct pair *p, const struct pair *ca, struct err *err)
 {
 	int written = 0, r = read_pair(a, dir, m->name, p, err);
 	if (r < 0)
@@ -197,7 +200,8 @@ static int ensure_admin_conf(struct arena *a, const struct pki_options *o, struc
 	const char *path = pki_admin_conf(a, o->dir);
 	int r;
 
-	if ((r = file_read(cert_path(a, o->dir, "ca"), &ca, err)) < 0 || (r = file_read(cert_path(a, o->dir, "admin"), &cert, err)) < 0 ||
+	if ((r = file_read(cert_path(a, o->dir, "ca"), &ca, err)) < 0 ||
+	    (r = file_read(cert_path(a, o->dir, "admin"), &cert, err)) < 0 ||
 	    (r = file_read(key_path(a, o->dir, "admin"), &key, err)) < 0)
 		return r;
 	r = file_read(path, &was, err);

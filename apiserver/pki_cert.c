@@ -67,13 +67,15 @@ static bool add_alternative_names(X509 *cert, const struct cert_request *q)
 static bool add_extensions(X509 *cert, X509 *issuer, const struct cert_request *q)
 {
 	const char *usage = q->is_ca ? "critical,digitalSignature,keyEncipherment,keyCertSign" : "critical,digitalSignature,keyEncipherment";
-	const char *purpose = q->for_servers && q->for_clients ? "serverAuth,clientAuth" : q->for_servers ? "serverAuth" : "clientAuth";
+	const char *purpose = q->for_servers &&
+		q->for_clients ? "serverAuth,clientAuth" : q->for_servers ? "serverAuth" : "clientAuth";
 
 	return add_extension(cert, issuer, NID_basic_constraints, q->is_ca ? "critical,CA:TRUE" : "critical,CA:FALSE") &&
 	       add_extension(cert, issuer, NID_key_usage, usage) &&
 	       (q->is_ca || add_extension(cert, issuer, NID_ext_key_usage, purpose)) &&
 	       add_extension(cert, issuer, NID_subject_key_identifier, "hash") &&
-	       (issuer == cert || add_extension(cert, issuer, NID_authority_key_identifier, "keyid")) && add_alternative_names(cert, q);
+	       (issuer == cert || add_extension(cert, issuer, NID_authority_key_identifier, "keyid")) &&
+	       add_alternative_names(cert, q);
 }
 
 static bool set_subject(X509 *cert, const struct cert_request *q)
@@ -109,12 +111,14 @@ static bool set_times(X509 *cert, const struct cert_request *q, const struct pai
 	return ASN1_TIME_set(X509_getm_notBefore(cert), from) && ASN1_TIME_set(X509_getm_notAfter(cert), until);
 }
 
-int cert_make(const struct cert_request *q, struct evp_pkey_st *key, const struct pair *ca, struct x509_st **ret, struct err *err)
+int cert_make(const struct cert_request *q, struct evp_pkey_st *key, const struct pair *ca, struct x509_st **ret,
+	      struct err *err)
 {
 	X509 *cert = X509_new();
 	X509 *issuer = ca ? ca->cert : cert;
 
-	if (!cert || !X509_set_version(cert, X509_VERSION_3) || !set_serial(cert) || !set_times(cert, q, ca) || !set_subject(cert, q) ||
+	if (!cert || !X509_set_version(cert, X509_VERSION_3) || !set_serial(cert) || !set_times(cert, q, ca) ||
+	    !set_subject(cert, q) ||
 	    !X509_set_issuer_name(cert, X509_get_subject_name(issuer)) || !X509_set_pubkey(cert, key) ||
 	    !add_extensions(cert, issuer, q) || !X509_sign(cert, ca ? ca->key : key, EVP_sha256())) {
 		X509_free(cert);
@@ -164,7 +168,8 @@ static int no_password(char *buf, int size, int writing, void *arg)
 static int unreadable(const char *path, const char *what, struct err *err)
 {
 	ERR_clear_error();
-	return err_set(err, ERR_INVALID, "%s does not hold a %s in PEM; repair it, or remove it to have a new one made", path, what);
+	return err_set(err, ERR_INVALID, "%s does not hold a %s in PEM; repair it, or remove it to have a new one made",
+		       path, what);
 }
 
 int key_read(const char *path, struct evp_pkey_st **ret, struct err *err)

@@ -1,3 +1,4 @@
+/* A kubeconfig with certificate and key inside. */
 #include "apiserver/pki_priv.h"
 #include "base/encoding.h"
 
@@ -16,9 +17,10 @@ void kubeconfig_build(struct buf *b, const char *server, str ca, const char *use
 {
 	buf_add(b, STR("apiVersion: v1\nclusters:\n- cluster:\n"));
 	add_data(b, "certificate-authority-data", ca);
-	buf_addf(b, "    server: %s\n  name: %s\ncontexts:\n- context:\n    cluster: %s\n    user: %s\n  name: %s@%s\n", server, cluster,
-		 cluster, user, user, cluster);
-	buf_addf(b, "current-context: %s@%s\nkind: Config\npreferences: {}\nusers:\n- name: %s\n  user:\n", user, cluster, user);
+	buf_addf(b, "    server: %s\n  name: %s\ncontexts:\n- context:\n    cluster: %s\n    user: %s\n  name: %s@%s\n",
+		 server, cluster, cluster, user, user, cluster);
+	buf_addf(b, "current-context: %s@%s\nkind: Config\npreferences: {}\nusers:\n- name: %s\n  user:\n", user, cluster,
+		 user);
 	add_data(b, "client-certificate-data", cert);
 	add_data(b, "client-key-data", key);
 }

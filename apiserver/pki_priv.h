@@ -26,7 +26,8 @@ struct cert_request {
 
 int key_make(struct evp_pkey_st **ret, struct err *err);
 /* A certificate for the key, signed by ca, or by the key itself when ca is NULL. It does not outlive the ca's. */
-int cert_make(const struct cert_request *q, struct evp_pkey_st *key, const struct pair *ca, struct x509_st **ret, struct err *err);
+int cert_make(const struct cert_request *q, struct evp_pkey_st *key, const struct pair *ca, struct x509_st **ret,
+	      struct err *err);
 
 /* PEM, in the forms that Go's tools write. */
 int key_pem(struct evp_pkey_st *key, struct buf *b, struct err *err);

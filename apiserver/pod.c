@@ -1,3 +1,4 @@
+/* What several subresources of pods ask and change. */
 #include "apiserver/pod.h"
 
 #include "apiserver/apiserver.h"
@@ -60,7 +61,8 @@ int pod_container(struct request *q, struct val pod, str *name)
 			buf_add(&names, val_str(*c, name));
 		}
 	if (name->n)
-		return fail_bad_request(q, "container " STR_FMT " is not valid for pod " STR_FMT, STR_ARG(*name), STR_ARG(pod_name));
-	return fail_bad_request(q, "a container name must be specified for pod " STR_FMT ", choose one of: [" STR_FMT "]", STR_ARG(pod_name),
-				STR_ARG(buf_str(&names)));
+		return fail_bad_request(q, "container " STR_FMT " is not valid for pod " STR_FMT, STR_ARG(*name),
+					STR_ARG(pod_name));
+	return fail_bad_request(q, "a container name must be specified for pod " STR_FMT ", choose one of: [" STR_FMT "]",
+				STR_ARG(pod_name), STR_ARG(buf_str(&names)));
 }

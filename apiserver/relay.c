@@ -62,7 +62,8 @@ static int read_more(struct relay *r)
 	return n > 0 ? 1 : (int)n;
 }
 
-void relay_body(struct http_exchange *x, int status, const struct http_header *headers, size_t n, struct http_call *call, int64_t length)
+void relay_body(struct http_exchange *x, int status, const struct http_header *headers, size_t n, struct http_call *call,
+		int64_t length)
 {
 	struct relay *r = mem_alloc(sizeof *r);
 	r->source = (struct http_source){ .fill = fill, .stop = stop };

@@ -8,6 +8,7 @@
  * (suspends, until all is passed on) Answers with this status, these headers and the rest of the call's body; length is
  * that of the body, or -1. Ends early when the client goes away. What the call fails with breaks the answer off.
  */
-void relay_body(struct http_exchange *x, int status, const struct http_header *headers, size_t n, struct http_call *call, int64_t length);
+void relay_body(struct http_exchange *x, int status, const struct http_header *headers, size_t n, struct http_call *call,
+		int64_t length);
 
 #endif

@@ -97,7 +97,8 @@ struct request {
 	bool force;                   /* apply */
 	struct val delete_options;    /* meta/v1.DeleteOptions */
 
-	/* writing: everything from the end of STAGE_DECODE on is in the kind's hub version */
+	/* writing: everything from the end of STAGE_DECODE on is in the kind's hub version. old and what of it is in object live
+	 * as long as current does; what else goes into object or failure is copied into the arena. */
 	str body;
 	struct val sent;              /* the decoded body of a create or update, in the endpoint's version */
 	struct object *current;       /* what is stored now (owned); NULL: nothing */

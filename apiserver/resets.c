@@ -1,3 +1,4 @@
+/* The fields that endpoints reset, one row per endpoint that differs from the rule of thumb. */
 #include "apiserver/resets.h"
 
 #include "apiserver/apiserver.h"

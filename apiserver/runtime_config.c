@@ -91,7 +91,8 @@ static struct setting *find(const struct runtime_config *c, str key)
 /* The core group may be written in several ways; its one name is "/v1". */
 static str canonical_key(str key)
 {
-	if (str_eq(key, STR("v1")) || str_starts(key, STR("v1/")) || str_eq(key, STR("api/v1")) || str_starts(key, STR("api/v1/")))
+	if (str_eq(key, STR("v1")) || str_starts(key, STR("v1/")) || str_eq(key, STR("api/v1")) ||
+	    str_starts(key, STR("api/v1/")))
 		return STR("/v1");
 	return key;
 }
@@ -117,8 +118,10 @@ static void set(struct runtime_config *c, str pair)
 /* Go's ParseBool; empty is true. */
 static int parse_value(struct setting *s, struct err *err)
 {
-	static const str yes[] = { STR_INIT(""), STR_INIT("1"), STR_INIT("t"), STR_INIT("T"), STR_INIT("true"), STR_INIT("TRUE"), STR_INIT("True") };
-	static const str no[] = { STR_INIT("0"), STR_INIT("f"), STR_INIT("F"), STR_INIT("false"), STR_INIT("FALSE"), STR_INIT("False") };
+	static const str yes[] = { STR_INIT(""), STR_INIT("1"), STR_INIT("t"), STR_INIT("T"), STR_INIT("true"),
+				   STR_INIT("TRUE"), STR_INIT("True") };
+	static const str no[] = { STR_INIT("0"), STR_INIT("f"), STR_INIT("F"), STR_INIT("false"), STR_INIT("FALSE"),
+				  STR_INIT("False") };
 
 	for (size_t i = 0; i < ARRAY_LEN(yes); i++)
 		if (str_eq(s->value, yes[i])) {
@@ -128,7 +131,8 @@ static int parse_value(struct setting *s, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(no); i++)
 		if (str_eq(s->value, no[i]))
 			return 0;
-	return err_set(err, ERR_BAD_REQUEST, "invalid value of " STR_FMT ": " STR_FMT ", err: strconv.ParseBool: parsing \"" STR_FMT
+	return err_set(err, ERR_BAD_REQUEST,
+		       "invalid value of " STR_FMT ": " STR_FMT ", err: strconv.ParseBool: parsing \"" STR_FMT
 		       "\": invalid syntax", STR_ARG(s->key), STR_ARG(s->value), STR_ARG(s->value));
 }
 
@@ -157,7 +161,8 @@ static int check(struct setting *s, struct err *err)
 		return err_set(err, ERR_BAD_REQUEST, "group version " STR_FMT " that has not been registered", STR_ARG(shown));
 	for (size_t i = 0; i < resource.n; i++)
 		if (resource.p[i] >= 'A' && resource.p[i] <= 'Z')
-			return err_set(err, ERR_BAD_REQUEST, "invalid key " STR_FMT ": group/version/resource and resource is always lowercase "
+			return err_set(err, ERR_BAD_REQUEST,
+				       "invalid key " STR_FMT ": group/version/resource and resource is always lowercase "
 				       "plural, not \"" STR_FMT "\"", STR_ARG(s->key), STR_ARG(resource));
 	return parse_value(s, err);
 }

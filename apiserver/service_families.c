@@ -37,7 +37,8 @@ bool families_are_kept(struct val service, struct val old)
 	for (size_t i = 0; i < ARRAY_LEN(types); i++)
 		typed |= service_is(service, types[i]) && service_is(old, types[i]);
 	return typed && policy_is(service, "PreferDualStack") &&
-	       (!val_has(old, spec, ipFamilyPolicy) || policy_is(old, "PreferDualStack")) && same_list(ips_of(service), ips_of(old)) &&
+	       (!val_has(old, spec, ipFamilyPolicy) || policy_is(old, "PreferDualStack")) &&
+	       same_list(ips_of(service), ips_of(old)) &&
 	       same_list(families_of(service), families_of(old));
 }
 
@@ -77,7 +78,8 @@ static void reduce(struct allocation *al, struct field_errors *e)
 static void add_family(struct allocation *al, str family)
 {
 	struct arena *a = al->q->arena;
-	al->service = val_with(a, al->service, val_list_append(a, families_of(al->service), val_of_str(family)), spec, ipFamilies);
+	al->service = val_with(a, al->service, val_list_append(a, families_of(al->service), val_of_str(family)), spec,
+			       ipFamilies);
 }
 
 /* Addresses that are named say their families. */

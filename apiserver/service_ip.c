@@ -24,7 +24,8 @@ int service_ip_new(const char *ranges, int first_port, int last_port, struct ip_
 		if (!cidr_parse(str_trim(text[i]), c, NULL))
 			return err_set(err, ERR_INVALID, "service range \"" STR_FMT "\" is no CIDR", STR_ARG(text[i]));
 		if (c->ip.family == 6 && c->bits < V6_BITS_MIN)
-			return err_set(err, ERR_INVALID, "service range \"" STR_FMT "\": IPv6 needs a prefix of at least 64 bits",
+			return err_set(err, ERR_INVALID,
+				       "service range \"" STR_FMT "\": IPv6 needs a prefix of at least 64 bits",
 				       STR_ARG(text[i]));
 	}
 	if (!al.n_ranges)

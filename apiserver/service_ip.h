@@ -60,7 +60,8 @@ int port_map_next(const struct port_map *m);
  * (suspends) Calls plan with the ports as they are, stores what it changed, and begins again when another server was faster.
  * plan returns 0 or fails, and then nothing is stored. dry_run: it is called, and nothing is stored.
  */
-int service_ports_change(struct apiserver *s, bool dry_run, int (*plan)(struct port_map *m, void *arg), void *arg, struct err *err);
+int service_ports_change(struct apiserver *s, bool dry_run, int (*plan)(struct port_map *m, void *arg), void *arg,
+			 struct err *err);
 /* Takes the ports of a Service in the map, or frees them. */
 void service_ports_mark(struct port_map *m, struct val service, bool taken);
 

@@ -84,7 +84,8 @@ static int load(struct apiserver *s, struct arena *a, struct port_map *m, struct
 	int r = store_get(s->store, STR(KEY), &kv, NULL, err);
 	if (r > 0) {
 		*ret_revision = kv.mod_revision;
-		r = proto_decode_object_as(a, arena_str(a, store_value_str(kv.value)), &type_core_v1_RangeAllocation, ret_object, err);
+		r = proto_decode_object_as(a, arena_str(a, store_value_str(kv.value)), &type_core_v1_RangeAllocation,
+					   ret_object, err);
 		store_value_unref(kv.value);
 	}
 	if (r < 0)
@@ -119,7 +120,8 @@ static int encode(struct arena *a, const struct port_map *m, struct val object, 
 }
 
 /* 0: it is stored; 1: somebody else was faster. */
-static int save(struct apiserver *s, struct arena *a, const struct port_map *m, struct val object, int64_t expect, struct err *err)
+static int save(struct apiserver *s, struct arena *a, const struct port_map *m, struct val object, int64_t expect,
+		struct err *err)
 {
 	struct store_value *value = NULL;
 	int64_t revision;
@@ -149,7 +151,8 @@ static int change(struct apiserver *s, bool dry_run, int (*plan)(struct port_map
 	return err_set(err, ERR_CONFLICT, "node ports change too fast");
 }
 
-int service_ports_change(struct apiserver *s, bool dry_run, int (*plan)(struct port_map *m, void *arg), void *arg, struct err *err)
+int service_ports_change(struct apiserver *s, bool dry_run, int (*plan)(struct port_map *m, void *arg), void *arg,
+			 struct err *err)
 {
 	struct ip_allocators *al = s->allocators;
 	while (al->ports_busy) {

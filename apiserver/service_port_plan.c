@@ -153,7 +153,8 @@ static int take_new(struct plan *p)
 static bool is_repeated(const struct plan *p, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
-		if (node_port(p, k) == node_port(p, i) && str_eq(val_str(p->rules[k], protocol), val_str(p->rules[i], protocol)))
+		if (node_port(p, k) == node_port(p, i) &&
+		    str_eq(val_str(p->rules[k], protocol), val_str(p->rules[i], protocol)))
 			return true;
 	return false;
 }

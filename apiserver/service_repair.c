@@ -60,8 +60,8 @@ static int claim(struct apiserver *s, const struct kind *services, const struct 
 	if (r == 0)
 		r = service_ip_take(&owner, ip, err);
 	if (r == -ERR_INVALID) { /* outside of all ranges: somebody has to recreate it */
-		log_warn("the address of a Service cannot be its own", KV("address", str_of(text)), KV("namespace", owner.namespace),
-			 KV("service", owner.name), KV("error", err));
+		log_warn("the address of a Service cannot be its own", KV("address", str_of(text)),
+			 KV("namespace", owner.namespace), KV("service", owner.name), KV("error", err));
 		return 0;
 	}
 	return r;
@@ -101,7 +101,8 @@ static int free_leaked(struct apiserver *s, const struct kind *services, const s
 	const struct object *o;
 	omap_seek(&it, all, STR_NONE);
 	while ((o = omap_next(&it, NULL))) {
-		str manager = val_as_str(val_find(val_get(o->val, metadata, labels), STR("ipaddress.kubernetes.io/managed-by")));
+		str manager = val_as_str(val_find(val_get(o->val, metadata, labels),
+						  STR("ipaddress.kubernetes.io/managed-by")));
 		struct ip ip;
 		arena_reset(&a);
 		if (!str_eq(manager, STR("ipallocator.k8s.io")) || is_young(o->val) || !ip_parse(o->key, &ip, NULL) ||

@@ -1,3 +1,4 @@
+/* Between requests, the store and the cache: the one way in which objects are read and written. */
 #include "apiserver/stored.h"
 
 #include "apiserver/apiserver.h"
@@ -72,7 +73,8 @@ int stored_remove(struct request *q, struct object *o, int64_t *ret_revision, st
 {
 	struct store_kv now = { .value = NULL };
 	int64_t begun_ns = clock_now_ns();
-	int r = store_delete(q->server->store, cache_store_key(q->arena, o->kind, o->key), o->revision, ret_revision, &now, err);
+	int r = store_delete(q->server->store, cache_store_key(q->arena, o->kind, o->key), o->revision, ret_revision, &now,
+			     err);
 	count(q, o->kind, METRICS_STORE_DELETE, r, begun_ns);
 	if (r <= 0)
 		return r < 0 ? r : meanwhile(o->kind, o->key, &now, ret_now, err);

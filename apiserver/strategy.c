@@ -1,3 +1,4 @@
+/* What differs between kinds in how they are updated and deleted: Kubernetes' strategies as a table. */
 #include "apiserver/strategy.h"
 
 enum {

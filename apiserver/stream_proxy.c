@@ -1,3 +1,4 @@
+/* Passing on: headers, bytes both ways, upgrades, and SPDY inside of WebSocket messages. */
 #include "apiserver/stream_proxy.h"
 
 #include "apiserver/relay.h"
@@ -17,7 +18,8 @@ enum { COPY_BYTES = 16 << 10, CLOSE_WAIT_MS = 1000 };
 static bool is_hop_by_hop(str name)
 {
 	static const str names[] = { STR_INIT("connection"), STR_INIT("proxy-connection"), STR_INIT("keep-alive"),
-				     STR_INIT("proxy-authenticate"), STR_INIT("proxy-authorization"), STR_INIT("te"), STR_INIT("trailer"),
+				     STR_INIT("proxy-authenticate"), STR_INIT("proxy-authorization"), STR_INIT("te"),
+				     STR_INIT("trailer"),
 				     STR_INIT("transfer-encoding"), STR_INIT("upgrade") };
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (str_eq(name, names[i]))
@@ -79,7 +81,8 @@ struct http_header *proxy_response_headers(struct request *q, const struct http1
 		str name = head->headers[i].name;
 		if (!is_hop_by_hop(name) && !str_eq(name, STR("content-length")) &&
 		    !http1_has_token(head->headers, head->n_headers, STR("connection"), name))
-			out[n++] = (struct http_header){ arena_str(q->arena, name), arena_str(q->arena, head->headers[i].value) };
+			out[n++] = (struct http_header){ arena_str(q->arena, name),
+							 arena_str(q->arena, head->headers[i].value) };
 	}
 	*ret_n = n;
 	return out;
@@ -249,7 +252,8 @@ static struct http_header *spdy_headers(struct request *q, size_t *ret_n)
 	size_t all, n = 0;
 	struct http_header *headers = proxy_request_headers(q, false, PROTOCOLS_MAX + 2, &all);
 	for (size_t i = 0; i < all; i++)
-		if (!str_starts(headers[i].name, STR("sec-websocket-")) && !str_eq(headers[i].name, STR("x-stream-protocol-version")))
+		if (!str_starts(headers[i].name, STR("sec-websocket-")) &&
+		    !str_eq(headers[i].name, STR("x-stream-protocol-version")))
 			headers[n++] = headers[i];
 	str list = http_request_header(q->http, STR("sec-websocket-protocol")), protocol;
 	for (size_t i = 0; i < PROTOCOLS_MAX && (protocol = next_tunnelled(&list)).n; i++)

@@ -42,6 +42,7 @@ struct translate_streams {
 /* Does the client want a container's streams as channels of a WebSocket (v5.channel.k8s.io)? */
 bool translate_is_wanted(const struct request *q);
 /* (suspends, until it ends) SPDY streams with the kubelet, channels of a WebSocket with the client: stream_translate.c. */
-int translate_handle(struct request *q, const struct proxy_target *target, const struct translate_streams *want, struct err *err);
+int translate_handle(struct request *q, const struct proxy_target *target, const struct translate_streams *want,
+		     struct err *err);
 
 #endif

@@ -16,8 +16,8 @@ enum { CHANNEL_IN = 0, CHANNEL_OUT = 1, CHANNEL_ERR = 2, CHANNEL_STATUS = 3, CHA
 enum { COPY_BYTES = 32 << 10, STATUS_MAX = 1 << 20, STATUS_WAIT_MS = 10000, CLOSE_WAIT_MS = 1000 };
 
 static const char *const ws_protocols[] = { "v5.channel.k8s.io", NULL };
-static const char *const spdy_protocols[] = { "v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io",
-					      "channel.k8s.io", NULL };
+static const char *const spdy_protocols[] = { "v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io",
+					      "v2.channel.k8s.io", "channel.k8s.io", NULL };
 
 struct translation {
 	struct request *q;
@@ -114,7 +114,8 @@ static struct val internal_error(struct arena *a, str why)
 {
 	struct val cause = OBJECT(a, F(message, val_of_str(why)));
 	return OBJECT(a, F(metadata, VAL_EMPTY_OBJECT), F(status, VAL_LIT("Failure")),
-		      F(message, val_of_str(arena_join(a, STR("Internal error occurred: "), why))), F(reason, VAL_LIT("InternalError")),
+		      F(message, val_of_str(arena_join(a, STR("Internal error occurred: "), why))),
+		      F(reason, VAL_LIT("InternalError")),
 		      F(details, OBJECT(a, F(causes, LIST(a, cause)))), F(code, val_of_int(500)));
 }
 
@@ -126,7 +127,8 @@ static struct val success(struct arena *a)
 static struct val exited(struct arena *a, int64_t code)
 {
 	str number = arena_printf(a, "%lld", (long long)code);
-	str text = arena_printf(a, "command terminated with non-zero exit code: command terminated with exit code " STR_FMT, STR_ARG(number));
+	str text = arena_printf(a, "command terminated with non-zero exit code: command terminated with exit code " STR_FMT,
+				STR_ARG(number));
 	struct val cause = OBJECT(a, F(reason, VAL_LIT("ExitCode")), F(message, val_of_str(number)));
 	return OBJECT(a, F(metadata, VAL_EMPTY_OBJECT), F(status, VAL_LIT("Failure")), F(message, val_of_str(text)),
 		      F(reason, VAL_LIT("NonZeroExitCode")), F(details, OBJECT(a, F(causes, LIST(a, cause)))));
@@ -142,7 +144,9 @@ static struct val exit_status(struct arena *a, struct val status)
 		if (!str_eq(val_str(*cause, reason), STR("ExitCode")))
 			continue;
 		if (!str_to_i64(text, &code) || code < 0 || code > 255)
-			return internal_error(a, arena_printf(a, "error stream protocol error: invalid exit code value \"" STR_FMT "\"",
+			return internal_error(a,
+					      arena_printf(a,
+							   "error stream protocol error: invalid exit code value \"" STR_FMT "\"",
 							      STR_ARG(text)));
 		return exited(a, code);
 	}
@@ -164,7 +168,8 @@ static struct val outcome(struct translation *t)
 		return internal_error(a, arena_join(a, STR("error executing remote command: "), said));
 	if (json_decode(a, said, &(struct json_decode_options){ 0 }, &status, &err) < 0) {
 		str why = err_str(&err);
-		return internal_error(a, arena_printf(a, "error stream protocol error: " STR_FMT " in \"" STR_FMT "\"", STR_ARG(why), STR_ARG(said)));
+		return internal_error(a, arena_printf(a, "error stream protocol error: " STR_FMT " in \"" STR_FMT "\"",
+						      STR_ARG(why), STR_ARG(said)));
 	}
 	if (str_eq(val_str(status, status), STR("Success")))
 		return success(a);
@@ -238,7 +243,8 @@ static void translate(struct translation *t, const struct proxy_target *target)
 	struct err err = ERR_INIT;
 	const char *protocol = NULL;
 	struct http_request req = { .method = STR("POST"), .url = target->url };
-	int r = spdy_dial(target->client, &req, spdy_protocols, &(struct spdy_options){ .client = true }, &t->session, &protocol, NULL, &err);
+	int r = spdy_dial(target->client, &req, spdy_protocols, &(struct spdy_options){ .client = true }, &t->session,
+			  &protocol, NULL, &err);
 	str version = str_of(protocol);
 	t->old = !str_starts(version, STR("v5.")) && !str_starts(version, STR("v4."));
 	if (r == 0)
@@ -265,7 +271,8 @@ static void translation_done(struct translation *t)
 	buf_done(&t->status);
 }
 
-int translate_handle(struct request *q, const struct proxy_target *target, const struct translate_streams *want, struct err *err)
+int translate_handle(struct request *q, const struct proxy_target *target, const struct translate_streams *want,
+		     struct err *err)
 {
 	const struct http_exchange *x = q->http;
 	str protocol = ws_choose_protocol(x->headers, x->n_headers, ws_protocols);

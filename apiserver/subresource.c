@@ -1,3 +1,4 @@
+/* Which requests do something of their own, and which show another object than the stored one. */
 #include "apiserver/subresource.h"
 
 #include "apiserver/metrics.h"
@@ -55,7 +56,8 @@ int subresource_run(const struct subresource *s, struct request *q, struct err *
 const struct subresource_view *subresource_view(const struct request *q)
 {
 	for (size_t i = 0; q->subresource.n && i < ARRAY_LEN(views); i++)
-		if (str_eq(views[i].resource, q->resource) && str_eq(views[i].name, q->subresource) && str_eq(views[i].group, q->group))
+		if (str_eq(views[i].resource, q->resource) && str_eq(views[i].name, q->subresource) &&
+		    str_eq(views[i].group, q->group))
 			return views[i].view;
 	return NULL;
 }
@@ -80,8 +82,8 @@ int subresource_answer(struct request *q, struct err *err)
 
 void answer_created(struct request *q)
 {
-	struct val status = OBJECT(q->arena, F(kind, VAL_LIT("Status")), F(apiVersion, VAL_LIT("v1")), F(metadata, VAL_EMPTY_OBJECT),
-				   F(status, VAL_LIT("Success")), F(code, val_of_int(201)));
+	struct val status = OBJECT(q->arena, F(kind, VAL_LIT("Status")), F(apiVersion, VAL_LIT("v1")),
+				   F(metadata, VAL_EMPTY_OBJECT), F(status, VAL_LIT("Success")), F(code, val_of_int(201)));
 	answer_done(q);
 	answer_val(q, 201, status, TYPE(meta_v1, Status));
 }

@@ -59,7 +59,8 @@ static struct val with_topology(struct request *q, struct val binding)
 
 static int precondition(struct request *q, const char *what, str wanted, str has)
 {
-	str name = q->name, key = arena_printf(q->arena, "/registry/pods/" STR_FMT "/" STR_FMT, STR_ARG(q->namespace), STR_ARG(name));
+	str name = q->name, key = arena_printf(q->arena, "/registry/pods/" STR_FMT "/" STR_FMT, STR_ARG(q->namespace),
+					       STR_ARG(name));
 	return fail_conflict(q, STR_NONE, STR("pods"), name,
 			     "StorageError: invalid object, Code: 4, Key: " STR_FMT ", ResourceVersion: 0, AdditionalErrorMsg: "
 			     "Precondition failed: %s in precondition: " STR_FMT ", %s in object meta: " STR_FMT, STR_ARG(key),
@@ -83,15 +84,18 @@ static int bind_pod(struct request *q, struct val *pod, void *arg)
 	if (val_has(object, metadata, deletionTimestamp))
 		return refused(q, "is being deleted, cannot be assigned to a host", name);
 	if (node.n)
-		return fail_conflict(q, STR_NONE, STR("pods/binding"), name, "pod " STR_FMT " is already assigned to node \"" STR_FMT "\"",
+		return fail_conflict(q, STR_NONE, STR("pods/binding"), name,
+				     "pod " STR_FMT " is already assigned to node \"" STR_FMT "\"",
 				     STR_ARG(name), STR_ARG(node));
 	if (val_len(val_get(object, spec, schedulingGates)))
 		return refused(q, "has non-empty .spec.schedulingGates", name);
 	object = val_with(q->arena, object, val_get(binding, target, name), spec, nodeName);
 	object = val_without(q->arena, object, status, nominatedNodeName);
-	object = val_with(q->arena, object, merged(q, val_get(object, metadata, annotations), val_get(binding, metadata, annotations)),
+	object = val_with(q->arena, object, merged(q, val_get(object, metadata, annotations),
+						   val_get(binding, metadata, annotations)),
 			  metadata, annotations);
-	object = val_with(q->arena, object, merged(q, val_get(object, metadata, labels), val_get(binding, metadata, labels)), metadata,
+	object = val_with(q->arena, object, merged(q, val_get(object, metadata, labels),
+						   val_get(binding, metadata, labels)), metadata,
 			  labels);
 	*pod = pod_with_condition(q, object, OBJECT(q->arena, F(type, VAL_LIT("PodScheduled")), F(status, VAL_LIT("True"))));
 	return 0;

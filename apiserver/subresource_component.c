@@ -42,7 +42,8 @@ static struct health probe_url(struct request *q, const char *url)
 	if (r < 0)
 		return (struct health){ false, arena_str(q->arena, err_str(&why)), STR_NONE };
 	if (head->status < 200 || head->status >= 400)
-		return (struct health){ false, arena_printf(q->arena, "HTTP probe failed with statuscode: %d", head->status), STR_NONE };
+		return (struct health){ false, arena_printf(q->arena, "HTTP probe failed with statuscode: %d",
+							    head->status), STR_NONE };
 	return (struct health){ true, arena_str(q->arena, body), STR_NONE };
 }
 
@@ -59,10 +60,12 @@ static const struct component {
 static struct val status_val(struct request *q, const struct component *c, bool item)
 {
 	struct health h = c->url ? probe_url(q, c->url) : probe_store(q);
-	struct val condition = OBJECT(q->arena, F(type, VAL_LIT("Healthy")), F(status, h.good ? VAL_LIT("True") : VAL_LIT("False")),
+	struct val condition = OBJECT(q->arena, F(type, VAL_LIT("Healthy")),
+				      F(status, h.good ? VAL_LIT("True") : VAL_LIT("False")),
 				      F(message, h.message.n ? val_of_str(h.message) : VAL_EMPTY),
 				      F(error, h.error.n ? val_of_str(h.error) : VAL_EMPTY));
-	return OBJECT(q->arena, F(kind, item ? VAL_EMPTY : VAL_LIT("ComponentStatus")), F(apiVersion, item ? VAL_EMPTY : VAL_LIT("v1")),
+	return OBJECT(q->arena, F(kind, item ? VAL_EMPTY : VAL_LIT("ComponentStatus")),
+		      F(apiVersion, item ? VAL_EMPTY : VAL_LIT("v1")),
 		      F(metadata, OBJECT(q->arena, F(name, val_of_str(c->name)))), F(conditions, LIST(q->arena, condition)));
 }
 

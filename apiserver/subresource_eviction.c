@@ -34,7 +34,8 @@ static void add_cause(struct request *q, str message)
 
 static int too_many(struct request *q, int retry_after_s, str cause)
 {
-	struct val details = retry_after_s ? OBJECT(q->arena, F(causes, VAL_EMPTY_LIST), F(retryAfterSeconds, val_of_int(retry_after_s))) :
+	struct val details = retry_after_s ? OBJECT(q->arena, F(causes, VAL_EMPTY_LIST),
+						    F(retryAfterSeconds, val_of_int(retry_after_s))) :
 					     VAL_EMPTY_OBJECT;
 	int r = request_fail(q, ERR_TOO_MANY_REQUESTS, details, BUDGET_VIOLATED);
 	add_cause(q, cause);
@@ -43,7 +44,8 @@ static int too_many(struct request *q, int retry_after_s, str cause)
 
 static int still_processed(struct request *q, str budget)
 {
-	return too_many(q, RETRY_AFTER_S, arena_printf(q->arena, "The disruption budget " STR_FMT " is still being processed by the server.",
+	return too_many(q, RETRY_AFTER_S, arena_printf(q->arena,
+						       "The disruption budget " STR_FMT " is still being processed by the server.",
 						       STR_ARG(budget)));
 }
 
@@ -71,16 +73,20 @@ static int none_allowed(struct request *q, struct val budget)
 	bool says = str_eq(val_str(condition, status), STR("False")) && message.n;
 	str cause;
 	if (says && str_eq(reason, STR("SyncFailed")))
-		cause = arena_printf(q->arena, "The disruption budget " STR_FMT " does not allow evicting pods currently because it failed sync: "
+		cause = arena_printf(q->arena,
+				     "The disruption budget " STR_FMT " does not allow evicting pods currently because it failed sync: "
 				     STR_FMT, STR_ARG(name), STR_ARG(message));
 	else if (has <= needs)
-		cause = arena_printf(q->arena, "The disruption budget " STR_FMT " needs %lld healthy pods and has %lld currently",
+		cause = arena_printf(q->arena,
+				     "The disruption budget " STR_FMT " needs %lld healthy pods and has %lld currently",
 				     STR_ARG(name), (long long)needs, (long long)has);
 	else if (says)
-		cause = arena_printf(q->arena, "The disruption budget " STR_FMT " does not allow evicting pods currently (" STR_FMT "): " STR_FMT,
+		cause = arena_printf(q->arena,
+				     "The disruption budget " STR_FMT " does not allow evicting pods currently (" STR_FMT "): " STR_FMT,
 				     STR_ARG(name), STR_ARG(reason), STR_ARG(message));
 	else
-		cause = arena_printf(q->arena, "The disruption budget " STR_FMT " does not allow evicting pods currently", STR_ARG(name));
+		cause = arena_printf(q->arena, "The disruption budget " STR_FMT " does not allow evicting pods currently",
+				     STR_ARG(name));
 	return too_many(q, 0, cause);
 }
 
@@ -115,10 +121,13 @@ static int take_disruption(struct request *q, struct val *budget, void *arg)
 	object = val_with(q->arena, object, val_of_int(allowed - 1), status, disruptionsAllowed);
 	if (allowed == 1) {
 		struct val condition = OBJECT(q->arena, F(type, VAL_LIT("DisruptionAllowed")), F(status, VAL_LIT("False")),
-			F(observedGeneration, val_get(object, status, observedGeneration)), F(reason, VAL_LIT("InsufficientPods")));
-		object = val_with(q->arena, object, conditions_put(q, val_get(object, status, conditions), condition), status, conditions);
+			F(observedGeneration, val_get(object, status, observedGeneration)),
+			F(reason, VAL_LIT("InsufficientPods")));
+		object = val_with(q->arena, object, conditions_put(q, val_get(object, status, conditions), condition),
+				  status, conditions);
 	}
-	struct val disrupted = val_put(q->arena, val_get(object, status, disruptedPods), atom_make(q->arena, q->name), meta_now(q));
+	struct val disrupted = val_put(q->arena, val_get(object, status, disruptedPods), atom_make(q->arena, q->name),
+				       meta_now(q));
 	object = val_with(q->arena, object, disrupted, status, disruptedPods);
 	struct err ignored = ERR_INIT;
 	if (val_canonical(q->arena, object, TYPE(policy_v1, PodDisruptionBudget), NULL, &object, &ignored) == 0)
@@ -170,8 +179,8 @@ static bool is_over(struct val pod)
 static int refuse(struct request *q, struct val pod, const char *what, str wanted, str has, const char *might)
 {
 	return fail_conflict(q, STR_NONE, STR("Pod"), val_str(pod, metadata, name), "the %s in the precondition (" STR_FMT
-			     ") does not match the %s in record (" STR_FMT "). The object might have been %s", what, STR_ARG(wanted),
-			     what, STR_ARG(has), might);
+			     ") does not match the %s in record (" STR_FMT "). The object might have been %s", what,
+			     STR_ARG(wanted), what, STR_ARG(has), might);
 }
 
 /* The pod says why it went. */
@@ -185,7 +194,8 @@ static int mark_evicted(struct request *q, struct val *pod, void *arg)
 	if (version.n && !str_eq(version, has_version))
 		return refuse(q, *pod, "ResourceVersion", version, has_version, "modified");
 	struct val condition = OBJECT(q->arena, F(type, VAL_LIT("DisruptionTarget")), F(status, VAL_LIT("True")),
-				      F(reason, VAL_LIT("EvictionByEvictionAPI")), F(message, VAL_LIT("Eviction API: evicting")));
+				      F(reason, VAL_LIT("EvictionByEvictionAPI")),
+				      F(message, VAL_LIT("Eviction API: evicting")));
 	*pod = pod_with_condition(q, *pod, condition);
 	return 0;
 }
@@ -292,7 +302,8 @@ int eviction_handle(struct request *q, struct err *err)
 	if (val_bool(e.options, ignoreStoreReadErrorWithClusterBreakingPotential)) {
 		struct field_errors errors;
 		field_errors_init(&errors, q->arena);
-		field_invalid(&errors, FIELD(FIELD(NULL, "deleteOptions"), "ignoreStoreReadErrorWithClusterBreakingPotential"), val_of_bool(true),
+		field_invalid(&errors, FIELD(FIELD(NULL, "deleteOptions"),
+					     "ignoreStoreReadErrorWithClusterBreakingPotential"), val_of_bool(true),
 			      "can not be set for pod eviction, try after removing the option");
 		return fail_invalid(q, STR("policy"), STR("Eviction"), q->name, &errors);
 	}

@@ -107,8 +107,8 @@ static str log_url(struct request *q, const struct log_options *o, const struct 
 		url_query_add(&b, STR("timestamps"), STR("true"));
 	str query = buf_str(&b);
 	return arena_printf(q->arena, "https://" STR_FMT "/containerLogs/" STR_FMT "/" STR_FMT "/" STR_FMT "%s" STR_FMT,
-			    STR_ARG(place->authority), STR_ARG(q->namespace), STR_ARG(q->name), STR_ARG(o->container), query.n ? "?" : "",
-			    STR_ARG(query));
+			    STR_ARG(place->authority), STR_ARG(q->namespace), STR_ARG(q->name), STR_ARG(o->container),
+			    query.n ? "?" : "", STR_ARG(query));
 }
 
 /* What clients are told about a kubelet's answer that is neither a log nor one of those that explain themselves. */
@@ -128,13 +128,15 @@ static int unexpected(struct request *q, int status, str said)
 		{ 422, ERR_INVALID, "the server rejected our request due to an error in our request" },
 		{ 429, ERR_TOO_MANY_REQUESTS, "the server has received too many requests and has asked us to try again later" },
 		{ 503, ERR_UNAVAILABLE, "the server is currently unable to handle the request" },
-		{ 504, ERR_TIMEOUT, "the server was unable to return a response in the time allotted, but may still be processing the request" },
+		{ 504, ERR_TIMEOUT,
+		  "the server was unable to return a response in the time allotted, but may still be processing the request" },
 	};
 	struct val details = OBJECT(q->arena, F(name, val_of_str(q->name)), F(kind, VAL_LIT("pods/log")));
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		str message = table[i].message ? str_of(table[i].message) : said;
 		if (table[i].status == status)
-			return request_fail(q, table[i].code, details, STR_FMT " ( pods/log " STR_FMT ")", STR_ARG(message), STR_ARG(q->name));
+			return request_fail(q, table[i].code, details, STR_FMT " ( pods/log " STR_FMT ")", STR_ARG(message),
+					    STR_ARG(q->name));
 	}
 	if (status < 500)
 		return request_fail_as(q, ERR_INTERNAL, status, STR_NONE, details,

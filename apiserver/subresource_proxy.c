@@ -64,7 +64,8 @@ static int unavailable(struct request *q, str text)
 
 static int unknown_port(struct request *q, str port)
 {
-	return unavailable(q, arena_printf(q->arena, "error trying to reach service: dial tcp: lookup tcp/" STR_FMT ": unknown port",
+	return unavailable(q, arena_printf(q->arena,
+					   "error trying to reach service: dial tcp: lookup tcp/" STR_FMT ": unknown port",
 					   STR_ARG(port)));
 }
 
@@ -151,8 +152,8 @@ static int port_name(struct request *q, const struct proxy_name *id, int64_t num
 		*ret = val_str(*port, name);
 		return 0;
 	}
-	return unavailable(q, arena_printf(q->arena, "no service port %lld found for service \"" STR_FMT "\"", (long long)number,
-					   STR_ARG(id->name)));
+	return unavailable(q, arena_printf(q->arena, "no service port %lld found for service \"" STR_FMT "\"",
+					   (long long)number, STR_ARG(id->name)));
 }
 
 static int locate_service(struct request *q, str *ret_base, enum kubelet_trust *ret_trust, struct err *err)
@@ -180,7 +181,8 @@ static int locate_service(struct request *q, str *ret_base, enum kubelet_trust *
 		*ret_trust = KUBELET_OTHERS;
 		return 0;
 	}
-	return unavailable(q, arena_printf(q->arena, "no endpoints available for service \"" STR_FMT "\"", STR_ARG(n ? q->name : id.name)));
+	return unavailable(q, arena_printf(q->arena, "no endpoints available for service \"" STR_FMT "\"",
+					   STR_ARG(n ? q->name : id.name)));
 }
 
 /* Every address that the name has must be one that others can reach, too. */
@@ -309,7 +311,8 @@ static int pass_on(struct request *q, const struct proxy_target *target, str bas
 	bool body = x->content_length != 0;
 	struct http_header *headers = proxy_request_headers(q, false, 1, &n);
 	headers[n++] = (struct http_header){ STR("x-forwarded-uri"), x->path };
-	struct http_request req = { .method = q->method, .url = target->url, .headers = headers, .n_headers = n, .streamed = body,
+	struct http_request req = { .method = q->method, .url = target->url, .headers = headers, .n_headers = n,
+				    .streamed = body,
 				    .content_length = x->content_length };
 	int r = http_call_open(target->client, &req, &call, &why);
 	struct upload u = { x, call };
@@ -340,11 +343,13 @@ int proxy_handle(struct request *q, struct err *err)
 	enum kubelet_trust trust;
 	struct proxy_target target;
 	int r = str_eq(q->resource, STR("pods")) ? locate_pod(q, &base, &trust, err) :
-		str_eq(q->resource, STR("services")) ? locate_service(q, &base, &trust, err) : locate_node(q, &base, &trust, err);
+		str_eq(q->resource, STR("services")) ? locate_service(q, &base, &trust, err) : locate_node(q, &base, &trust,
+													   err);
 	if (r < 0 || (r = kubelet_http(q->server, trust, &target.client, err)) < 0)
 		return r;
 	str query = q->http->query, path = q->rest.n ? q->rest : STR("/");
-	target.url = arena_printf(q->arena, STR_FMT STR_FMT "%s" STR_FMT, STR_ARG(base), STR_ARG(path), query.n ? "?" : "", STR_ARG(query));
+	target.url = arena_printf(q->arena, STR_FMT STR_FMT "%s" STR_FMT, STR_ARG(base), STR_ARG(path), query.n ? "?" : "",
+				  STR_ARG(query));
 	if (proxy_is_upgrade(q))
 		return proxy_upgrade(q, &target, err);
 	if (!q->rest.n && (str_eq(q->method, STR("GET")) || str_eq(q->method, STR("HEAD"))))

@@ -29,8 +29,8 @@ int self_review_handle(struct request *q, struct err *err)
 	if (r < 0)
 		return r;
 	const struct user *u = &q->user;
-	struct val user = OBJECT(q->arena, F(username, val_of_str(u->name)), F(uid, val_of_str(u->uid)), F(groups, groups_of(q)),
-				 F(extra, u->extra));
+	struct val user = OBJECT(q->arena, F(username, val_of_str(u->name)), F(uid, val_of_str(u->uid)),
+				 F(groups, groups_of(q)), F(extra, u->extra));
 	struct val review = OBJECT(q->arena, F(kind, val_get(sent, kind)), F(apiVersion, val_get(sent, apiVersion)),
 				   F(metadata, OBJECT(q->arena, F(creationTimestamp, meta_now(q)))),
 				   F(status, OBJECT(q->arena, F(userInfo, user))));

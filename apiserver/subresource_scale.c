@@ -41,7 +41,8 @@ static int scale_show(struct request *q, struct val object, bool managed, struct
 				   F(uid, val_member(meta, A_uid)), F(resourceVersion, val_member(meta, A_resourceVersion)),
 				   F(creationTimestamp, val_member(meta, A_creationTimestamp)), F(managedFields, managers))),
 		F(spec, OBJECT(q->arena, F(replicas, val_of_int(val_int(object, spec, replicas))))),
-		F(status, OBJECT(q->arena, F(replicas, val_of_int(val_int(object, status, replicas))), F(selector, val_of_str(selector)))));
+		F(status, OBJECT(q->arena, F(replicas, val_of_int(val_int(object, status, replicas))),
+				 F(selector, val_of_str(selector)))));
 	return val_canonical(q->arena, scale, TYPE(autoscaling_v1, Scale), NULL, ret, err);
 }
 
@@ -51,12 +52,14 @@ static int scale_take(struct request *q, struct val stored, struct val scale, st
 	if (replicas < 0) {
 		struct field_errors e;
 		field_errors_init(&e, q->arena);
-		field_invalid(&e, FIELD(FIELD(NULL, "spec"), "replicas"), val_of_int(replicas), "must be greater than or equal to 0");
+		field_invalid(&e, FIELD(FIELD(NULL, "spec"), "replicas"), val_of_int(replicas),
+			      "must be greater than or equal to 0");
 		return fail_invalid(q, STR("autoscaling"), STR("Scale"), q->name, &e);
 	}
 	struct val managers;
 	str version = type_api_version(q->arena, q->endpoint->type);
-	int r = managed_from_scale(q->arena, val_get(stored, metadata, managedFields), val_get(scale, metadata, managedFields), version,
+	int r = managed_from_scale(q->arena, val_get(stored, metadata, managedFields),
+				   val_get(scale, metadata, managedFields), version,
 				   paths, ARRAY_LEN(paths), &managers, err);
 	if (r < 0)
 		return r;

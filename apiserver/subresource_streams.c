@@ -60,9 +60,10 @@ static int container_streams(struct request *q, bool exec, struct err *err)
 		return r;
 	struct translate_streams want = streams_of(q);
 	str query = stream_query(q, &want, exec);
-	target.url = arena_printf(q->arena, "https://" STR_FMT "/%s/" STR_FMT "/" STR_FMT "/" STR_FMT "%s" STR_FMT, STR_ARG(place.authority),
-				  exec ? "exec" : "attach", STR_ARG(q->namespace), STR_ARG(q->name), STR_ARG(container), query.n ? "?" : "",
-				  STR_ARG(query));
+	target.url = arena_printf(q->arena, "https://" STR_FMT "/%s/" STR_FMT "/" STR_FMT "/" STR_FMT "%s" STR_FMT,
+				  STR_ARG(place.authority),
+				  exec ? "exec" : "attach", STR_ARG(q->namespace), STR_ARG(q->name), STR_ARG(container),
+				  query.n ? "?" : "", STR_ARG(query));
 	if (translate_is_wanted(q) && !place.websockets)
 		return translate_handle(q, &target, &want, err);
 	return proxy_is_upgrade(q) ? proxy_upgrade(q, &target, err) : upgrade_required(q);
@@ -98,8 +99,8 @@ int portforward_handle(struct request *q, struct err *err)
 	if (r < 0 || (r = port_query(q, &query)) < 0 || (r = node_of(q, pod->val, &place)) < 0 ||
 	    (r = kubelet_http(q->server, KUBELET_VERIFIED, &target.client, err)) < 0)
 		return r;
-	target.url = arena_printf(q->arena, "https://" STR_FMT "/portForward/" STR_FMT "/" STR_FMT STR_FMT, STR_ARG(place.authority),
-				  STR_ARG(q->namespace), STR_ARG(q->name), STR_ARG(query));
+	target.url = arena_printf(q->arena, "https://" STR_FMT "/portForward/" STR_FMT "/" STR_FMT STR_FMT,
+				  STR_ARG(place.authority), STR_ARG(q->namespace), STR_ARG(q->name), STR_ARG(query));
 	if (proxy_is_tunnel(q) && !place.websockets)
 		return proxy_tunnel(q, &target, err);
 	return proxy_is_upgrade(q) ? proxy_upgrade(q, &target, err) : upgrade_required(q);

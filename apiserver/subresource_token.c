@@ -85,8 +85,8 @@ static int bind(struct request *q, struct val ref, struct bound *b)
 			b->uid = arena_str(q->arena, val_str(o->val, metadata, uid));
 		}
 	} else {
-		return fail_bad_request(q, "cannot bind token to object of type " STR_FMT "/" STR_FMT ", Kind=" STR_FMT, STR_ARG(group),
-					STR_ARG(rest), STR_ARG(kind));
+		return fail_bad_request(q, "cannot bind token to object of type " STR_FMT "/" STR_FMT ", Kind=" STR_FMT,
+					STR_ARG(group), STR_ARG(rest), STR_ARG(kind));
 	}
 	str uid = val_str(ref, uid);
 	if (r == 0 && uid.n && !str_eq(uid, b->uid))
@@ -129,7 +129,8 @@ static int check_request(struct request *q, struct val request, struct val accou
 	struct val life = val_get(request, spec, expirationSeconds);
 	if (uid.n && !str_eq(uid, has))
 		return fail_conflict(q, GROUP, STR("TokenRequest"), q->name, "the UID in the token request (" STR_FMT
-				     ") does not match the UID of the service account (" STR_FMT ")", STR_ARG(uid), STR_ARG(has));
+				     ") does not match the UID of the service account (" STR_FMT ")", STR_ARG(uid),
+				     STR_ARG(has));
 	const struct field_path *at = FIELD(FIELD(NULL, "spec"), "expirationSeconds");
 	if (val_as_int(life) < LIFE_MIN_S)
 		field_invalid(&e, at, life, "may not specify a duration less than 10 minutes");
@@ -142,13 +143,15 @@ static int decode(struct request *q, struct val *ret, struct err *err)
 {
 	int r = write_read_body(q, err);
 	if (r < 0 || (r = write_options(q, STR("CreateOptions"), false)) < 0 ||
-	    (r = write_decode_body(q, TYPE(authentication_v1, TokenRequest), ret, err)) < 0 || (r = meta_set_namespace(q, ret)) < 0)
+	    (r = write_decode_body(q, TYPE(authentication_v1, TokenRequest), ret, err)) < 0 ||
+	    (r = meta_set_namespace(q, ret)) < 0)
 		return r;
 	str name = val_str(*ret, metadata, name);
 	if (name.n && !str_eq(name, q->name)) {
 		struct field_errors e;
 		field_errors_init(&e, q->arena);
-		field_invalid(&e, FIELD(FIELD(NULL, "metadata"), "name"), val_of_str(name), "must match the service account name if specified");
+		field_invalid(&e, FIELD(FIELD(NULL, "metadata"), "name"), val_of_str(name),
+			      "must match the service account name if specified");
 		return fail_invalid(q, GROUP, STR("TokenRequest"), q->name, &e);
 	}
 	*ret = meta_put(q->arena, *ret, A_creationTimestamp, VAL_EMPTY);
@@ -165,7 +168,8 @@ static void claim(struct request *q, struct val_builder *b, str name, struct val
 }
 
 /* In the order of names, as Kubernetes has them. */
-static str claims_of(struct request *q, struct val request, struct val account, const struct bound *bound, int64_t life_s, int64_t warn_s)
+static str claims_of(struct request *q, struct val request, struct val account, const struct bound *bound, int64_t life_s,
+		     int64_t warn_s)
 {
 	int64_t now = clock_wall_ns() / NS_PER_S;
 	char *id = arena_alloc(q->arena, UUID_TEXT + 1, 1);
@@ -185,8 +189,8 @@ static str claims_of(struct request *q, struct val request, struct val account, 
 	claim(q, &b, STR("jti"), val_of_str(str_span(id, UUID_TEXT)));
 	claim(q, &b, STR("kubernetes.io"), val_end_object(&own));
 	claim(q, &b, STR("nbf"), val_of_int(now));
-	claim(q, &b, STR("sub"), val_of_str(arena_printf(q->arena, "system:serviceaccount:" STR_FMT ":" STR_FMT, STR_ARG(namespace),
-							 STR_ARG(name))));
+	claim(q, &b, STR("sub"), val_of_str(arena_printf(q->arena, "system:serviceaccount:" STR_FMT ":" STR_FMT,
+							 STR_ARG(namespace), STR_ARG(name))));
 	CLEANUP(buf_done) struct buf json = BUF_INIT(CLAIMS_MAX);
 	(void)json_encode(&json, val_end_object(&b), &(struct json_encode_options){ 0 }, NULL);
 	return arena_str(q->arena, buf_str(&json));
@@ -219,7 +223,8 @@ int token_handle(struct request *q, struct err *err)
 	struct val request;
 	struct object *o;
 	int r = decode(q, &request, err);
-	if (r < 0 || (r = cache_wait_current(q->server->cache, err)) < 0 || (r = find(q, STR("serviceaccounts"), q->name, &o)) < 0 ||
+	if (r < 0 || (r = cache_wait_current(q->server->cache, err)) < 0 ||
+	    (r = find(q, STR("serviceaccounts"), q->name, &o)) < 0 ||
 	    (r = check_request(q, request, o->val)) < 0)
 		return r;
 	struct val account = val_copy(q->arena, o->val), ref = val_get(request, spec, boundObjectRef);
@@ -229,7 +234,8 @@ int token_handle(struct request *q, struct err *err)
 		return r;
 	int64_t asked_s = val_int(request, spec, expirationSeconds);
 	bool extended = val_exists(bound.pod) && asked_s == POD_LIFE_S && is_for_server(q, val_get(request, spec, audiences));
-	str claims = claims_of(q, request, account, &bound, extended ? POD_LIFE_EXTENDED_S : asked_s, extended ? asked_s : 0), token;
+	str claims = claims_of(q, request, account, &bound, extended ? POD_LIFE_EXTENDED_S : asked_s,
+			       extended ? asked_s : 0), token;
 	if ((r = sign(q, claims, &token, err)) < 0)
 		return r;
 	struct timestamp end = meta_timestamp(q);
@@ -237,7 +243,8 @@ int token_handle(struct request *q, struct err *err)
 	end.seconds += asked_s;
 	struct val status = OBJECT(q->arena, F(token, val_of_str(token)),
 				   F(expirationTimestamp, val_of_str(arena_str(q->arena, time_format(end, text)))));
-	r = val_canonical(q->arena, val_with(q->arena, request, status, status), TYPE(authentication_v1, TokenRequest), NULL, &request, err);
+	r = val_canonical(q->arena, val_with(q->arena, request, status, status), TYPE(authentication_v1, TokenRequest),
+			  NULL, &request, err);
 	answer_val(q, 201, request, TYPE(authentication_v1, TokenRequest));
 	return r;
 }

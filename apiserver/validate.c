@@ -50,7 +50,8 @@ static struct val keep(struct request *q, struct val object)
 	object = meta_put(q->arena, object, A_creationTimestamp, val_member(meta, A_creationTimestamp));
 	if (val_exists(val_member(meta, A_deletionTimestamp)))
 		object = meta_put(q->arena, object, A_deletionTimestamp, val_member(meta, A_deletionTimestamp));
-	if (val_exists(val_member(meta, A_deletionGracePeriodSeconds)) && !val_has(object, metadata, deletionGracePeriodSeconds))
+	if (val_exists(val_member(meta, A_deletionGracePeriodSeconds)) &&
+	    !val_has(object, metadata, deletionGracePeriodSeconds))
 		object = meta_put(q->arena, object, A_deletionGracePeriodSeconds,
 				  val_member(meta, A_deletionGracePeriodSeconds));
 	return object;

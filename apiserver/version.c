@@ -1,3 +1,4 @@
+/* /version */
 #include "apiserver/version.h"
 
 #include "apiserver/documents_priv.h"
@@ -28,7 +29,8 @@ int version_handle(struct request *q, struct err *err)
 	int r = require_get(q);
 	if (r < 0)
 		return r;
-	struct val info = OBJECT(q->arena, F(major, text(v->major)), F(minor, text(v->minor)), F(emulationMajor, text(v->major)),
+	struct val info = OBJECT(q->arena, F(major, text(v->major)), F(minor, text(v->minor)),
+				 F(emulationMajor, text(v->major)),
 				 F(emulationMinor, text(v->minor)), F(minCompatibilityMajor, text(v->major)),
 				 F(minCompatibilityMinor, text(v->min_minor)), F(gitVersion, text(v->git_version)),
 				 F(gitCommit, text(v->git_commit)), F(gitTreeState, text(v->git_tree_state)),

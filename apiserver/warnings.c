@@ -1,3 +1,4 @@
+/* Which kinds have warnings, and what the files of the warnings share. */
 #include "apiserver/warnings_priv.h"
 
 #include "apiserver/subresource.h"
@@ -113,7 +114,8 @@ str warn_node_label(str key)
 		{ STR_INIT("app.kubernetes.io/created-by"), STR_INIT("deprecated since v1.9") },
 		{ STR_INIT("scheduler.alpha.kubernetes.io/preferAvoidPods"),
 		  STR_INIT("deprecated since v1.22; use Taints and Tolerations instead") },
-		{ STR_INIT("node-role.kubernetes.io/master"), STR_INIT("use \"node-role.kubernetes.io/control-plane\" instead") },
+		{ STR_INIT("node-role.kubernetes.io/master"),
+		  STR_INIT("use \"node-role.kubernetes.io/control-plane\" instead") },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(labels); i++)
 		if (str_eq(labels[i].key, key))
@@ -128,7 +130,8 @@ static void warn_values(struct request *q, const struct field_path *at, struct v
 		struct name_errors e = { 0 };
 		name_check_label_value(val_as_str(*v), &e);
 		for (size_t k = 0; k < e.n; k++)
-			warn_at(q, FIELD_INDEX(at, i), STR_FMT " is invalid, " STR_FMT, STR_ARG(val_as_str(*v)), STR_ARG(e.text[k]));
+			warn_at(q, FIELD_INDEX(at, i), STR_FMT " is invalid, " STR_FMT, STR_ARG(val_as_str(*v)),
+				STR_ARG(e.text[k]));
 		i++;
 	}
 }

@@ -89,7 +89,8 @@ static void warn_definition(struct request *q)
 static void warn_reserved_name(struct request *q)
 {
 	if (str_ends(val_str(q->object, metadata, name), STR(".static.k8s.io")))
-		warnf(q, "metadata.name: names ending with \".static.k8s.io\" are reserved for static manifest-based configurations and "
+		warnf(q,
+		      "metadata.name: names ending with \".static.k8s.io\" are reserved for static manifest-based configurations and "
 			 "cannot be managed via the API");
 }
 

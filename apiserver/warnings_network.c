@@ -126,7 +126,8 @@ static void ingress_created(struct request *q)
 {
 	if (warn_has_annotation(val_get(q->object, metadata), STR("kubernetes.io/ingress.class")) &&
 	    !val_has(q->object, spec, ingressClassName))
-		warnf(q, "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead");
+		warnf(q,
+		      "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead");
 }
 
 static void warn_rules(struct request *q, const struct field_path *at, const char *field, struct val rules, atom peers)

@@ -36,7 +36,8 @@ static void warn_node_choice(struct request *q, const struct field_path *at, str
 			warn_at(q, FIELD_KEY(FIELD(at, "nodeSelector"), atom_str(m->key)), STR_FMT, STR_ARG(why));
 	}
 	const struct field_path *affinity = FIELD(FIELD(at, "affinity"), "nodeAffinity");
-	const struct field_path *terms = FIELD(FIELD(affinity, "requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms");
+	const struct field_path *terms = FIELD(FIELD(affinity, "requiredDuringSchedulingIgnoredDuringExecution"),
+					       "nodeSelectorTerms");
 	size_t i = 0;
 	VAL_EACH(t, val_get(spec, affinity, nodeAffinity, requiredDuringSchedulingIgnoredDuringExecution, nodeSelectorTerms))
 		warn_node_term(q, FIELD_INDEX(terms, i++), *t, false);
@@ -235,7 +236,8 @@ static void warn_ports(struct request *q, const struct field_path *at, struct va
 		struct val p = ports[i].port;
 		str ip = val_str(p, hostIP);
 		if (ip.n && !val_int(p, hostPort))
-			warnf(q, STR_FMT ": hostIP set without hostPort: {Name:" STR_FMT " HostPort:0 ContainerPort:%lld Protocol:"
+			warnf(q,
+			      STR_FMT ": hostIP set without hostPort: {Name:" STR_FMT " HostPort:0 ContainerPort:%lld Protocol:"
 			      STR_FMT " HostIP:" STR_FMT "}",
 			      STR_ARG(ports[i].path), STR_ARG(val_str(p, name)), (long long)val_int(p, containerPort),
 			      STR_ARG(val_str(p, protocol)), STR_ARG(ip));
@@ -249,7 +251,8 @@ static void warn_ports(struct request *q, const struct field_path *at, struct va
 		if (other)
 			warnf(q, STR_FMT ": duplicate port name " STR_FMT " with " STR_FMT
 			      ", services and probes that select ports by name will use " STR_FMT,
-			      STR_ARG(ports[i].path), STR_ARG(warn_quoted(q, name)), STR_ARG(other->path), STR_ARG(other->path));
+			      STR_ARG(ports[i].path), STR_ARG(warn_quoted(q, name)), STR_ARG(other->path),
+			      STR_ARG(other->path));
 		else if (name.n)
 			map_put(&names, name, &ports[i]);
 	}
@@ -263,7 +266,8 @@ static void warn_volumes(struct request *q, const struct field_path *at, struct 
 		atom field;
 		str name, why;
 	} old[] = {
-		{ A_photonPersistentDisk, STR_INIT("photonPersistentDisk"), STR_INIT("deprecated in v1.11, non-functional in v1.16+") },
+		{ A_photonPersistentDisk, STR_INIT("photonPersistentDisk"),
+		  STR_INIT("deprecated in v1.11, non-functional in v1.16+") },
 		{ A_gitRepo, STR_INIT("gitRepo"), STR_INIT("deprecated in v1.11, and disabled by default in v1.33+") },
 		{ A_scaleIO, STR_INIT("scaleIO"), STR_INIT("deprecated in v1.16, non-functional in v1.22+") },
 		{ A_flocker, STR_INIT("flocker"), STR_INIT("deprecated in v1.22, non-functional in v1.25+") },

@@ -30,7 +30,8 @@ static void warn_volume(struct request *q)
 		str name, why;
 	} old[] = {
 		{ A_cephfs, STR_INIT("cephfs"), STR_INIT("deprecated in v1.28, non-functional in v1.31+") },
-		{ A_photonPersistentDisk, STR_INIT("photonPersistentDisk"), STR_INIT("deprecated in v1.11, non-functional in v1.16+") },
+		{ A_photonPersistentDisk, STR_INIT("photonPersistentDisk"),
+		  STR_INIT("deprecated in v1.11, non-functional in v1.16+") },
 		{ A_scaleIO, STR_INIT("scaleIO"), STR_INIT("deprecated in v1.16, non-functional in v1.22+") },
 		{ A_storageos, STR_INIT("storageOS"), STR_INIT("deprecated in v1.22, non-functional in v1.25+") },
 		{ A_glusterfs, STR_INIT("glusterfs"), STR_INIT("deprecated in v1.25, non-functional in v1.26+") },
@@ -45,7 +46,8 @@ static void warn_volume(struct request *q)
 		warn_at(q, FIELD(at, "persistentVolumeReclaimPolicy"),
 			"The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.");
 	VAL_EACH(t, val_get(spec, nodeAffinity, required, nodeSelectorTerms))
-		warn_node_term(q, FIELD_INDEX(FIELD(FIELD(FIELD(at, "nodeAffinity"), "required"), "nodeSelectorTerms"), i++), *t, false);
+		warn_node_term(q, FIELD_INDEX(FIELD(FIELD(FIELD(at, "nodeAffinity"), "required"), "nodeSelectorTerms"),
+					      i++), *t, false);
 	for (size_t k = 0; k < ARRAY_LEN(old); k++)
 		if (val_exists(val_member(spec, old[k].field)))
 			warn_at(q, FIELD_STR(at, old[k].name), STR_FMT, STR_ARG(old[k].why));
@@ -70,7 +72,8 @@ static void warn_storage_class(struct request *q)
 {
 	size_t i = 0;
 	VAL_EACH(t, val_get(q->object, allowedTopologies)) {
-		const struct field_path *at = FIELD(FIELD_INDEX(FIELD(NULL, "allowedTopologies"), i++), "matchLabelExpressions");
+		const struct field_path *at = FIELD(FIELD_INDEX(FIELD(NULL, "allowedTopologies"), i++),
+						    "matchLabelExpressions");
 		size_t k = 0;
 		VAL_EACH(x, val_get(*t, matchLabelExpressions)) {
 			str why = warn_node_label(val_str(*x, key));
@@ -156,8 +159,8 @@ static void quota_created(struct request *q)
 			request = val_find(hard, request_name = known[i].resource);
 		if (!val_exists(request) || !val_exists(limit) || quantity_cmp(quantity_of(request), quantity_of(limit)) <= 0)
 			continue;
-		warnf(q, "ResourceQuota " STR_FMT " (" STR_FMT ") should be less than " STR_FMT " (" STR_FMT ")", STR_ARG(request_name),
-		      STR_ARG(val_as_str(request)), STR_ARG(limit_name), STR_ARG(val_as_str(limit)));
+		warnf(q, "ResourceQuota " STR_FMT " (" STR_FMT ") should be less than " STR_FMT " (" STR_FMT ")",
+		      STR_ARG(request_name), STR_ARG(val_as_str(request)), STR_ARG(limit_name), STR_ARG(val_as_str(limit)));
 	}
 }
 

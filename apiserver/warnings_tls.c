@@ -42,7 +42,8 @@ static void warn_no_certificate(struct request *q, const struct found *f)
 	if (!f->n)
 		warnf(q, "tls: failed to find any PEM data in certificate input");
 	else if (f->n == 1 && str_ends(f->first, STR("PRIVATE KEY")))
-		warnf(q, "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may "
+		warnf(q,
+		      "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may "
 			 "have been switched");
 	else
 		warnf(q, "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the "
@@ -57,7 +58,8 @@ static void warn_no_key(struct request *q, const struct found *f)
 	else if (f->n == 1 && is_certificate(f->first))
 		warnf(q, "tls: found a certificate rather than a key in the PEM for the private key");
 	else
-		warnf(q, "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input after skipping PEM blocks of "
+		warnf(q,
+		      "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input after skipping PEM blocks of "
 			 "the following types: [" STR_FMT "]",
 		      STR_ARG(buf_str(&f->types)));
 }

@@ -95,7 +95,8 @@ static void paths_add_certificate(struct paths *p, struct val source)
 static void paths_add_source(struct paths *p, struct val source)
 {
 	if (val_has(source, configMap, items)) {
-		paths_add_items(p, val_get(source, configMap, items), ORIGIN_NAMED("ConfigMap", val_str(source, configMap, name)));
+		paths_add_items(p, val_get(source, configMap, items),
+				ORIGIN_NAMED("ConfigMap", val_str(source, configMap, name)));
 	} else if (val_has(source, secret, items)) {
 		paths_add_items(p, val_get(source, secret, items), ORIGIN_NAMED("Secret", val_str(source, secret, name)));
 	} else if (val_has(source, downwardAPI, items)) {
@@ -139,7 +140,8 @@ void warn_volume_paths(struct request *q, struct val volumes)
 		paths_begin(&p, ORIGIN("Projected"));
 		VAL_EACH(source, val_get(*v, projected, sources)) {
 			if (!val_len(*source))
-				warnf(q, "volume " STR_FMT " (Projected) has no sources provided", STR_ARG(warn_quoted(q, p.volume)));
+				warnf(q, "volume " STR_FMT " (Projected) has no sources provided",
+				      STR_ARG(warn_quoted(q, p.volume)));
 			paths_add_source(&p, *source);
 		}
 	}

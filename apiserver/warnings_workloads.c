@@ -81,7 +81,8 @@ static void daemon_set_updated(struct request *q)
 static void warn_history(struct request *q)
 {
 	if (val_int(q->object, spec, revisionHistoryLimit) < 0)
-		warnf(q, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended");
+		warnf(q,
+		      "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended");
 }
 
 /* Updates name the place of a claim's spec in a way of their own, as Kubernetes does. */
@@ -114,7 +115,8 @@ static void warn_job_spec(struct request *q, const struct field_path *at, struct
 {
 	if (str_eq(val_str(spec, completionMode), STR("Indexed")) && val_int(spec, completions) > 100000 &&
 	    val_int(spec, parallelism) > 10000)
-		warn_at(q, at, "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, "
+		warn_at(q, at,
+			"In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, "
 			       "Kubernetes might not be able to track completedIndexes when a big number of indexes fail");
 	warn_pod(q, FIELD(at, "template"), val_get(spec, template));
 }

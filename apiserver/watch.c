@@ -1,3 +1,4 @@
+/* A watch from its first byte to its end: the initial state, changes, bookmarks. */
 #include "apiserver/watch.h"
 
 #include <stdlib.h>

@@ -528,7 +528,6 @@ int stream_connect_tls(int fd, struct tls_context *tls, const char *host, struct
 
 /* ---- Asking ---- */
 
-int stream_fd(const struct stream *s) { return s->fd; }
 str stream_peer_address(const struct stream *s) { return str_of(s->address); }
 
 str stream_alpn(const struct stream *s)

@@ -36,7 +36,6 @@ void stream_abort(struct stream *s);
 /* Bytes that were read too far are put back, to be read first. */
 void stream_unread(struct stream *s, str bytes);
 
-int stream_fd(const struct stream *s);
 /* "h2", "http/1.1" or "": what both sides agreed on. */
 str stream_alpn(const struct stream *s);
 /* The certificate that the other side showed, whether it could be verified or not; borrowed; NULL: none. */
