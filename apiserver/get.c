@@ -48,7 +48,7 @@ int read_wait(struct request *q, int64_t revision, bool current, struct err *err
 
 struct val read_expired(struct arena *a, str message)
 {
-	return status_of(a, ERR_EXPIRED, 410, STR("Expired"), VAL_EMPTY, message);
+	return status_of(a, 410, STR("Expired"), VAL_EMPTY, message);
 }
 
 int read_get(struct request *q, struct err *err)

@@ -10,14 +10,6 @@
 #include "base/log.h"
 #include "codec/atoms.h"
 
-static int begin(struct request *q, struct val old, struct val *object)
-{
-	(void)q;
-	(void)old;
-	(void)object;
-	return 0;
-}
-
 static void report(int r, const struct err *err)
 {
 	if (r < 0)
@@ -41,5 +33,5 @@ static void level_written(struct request *q, bool stored, struct val old, struct
 	report(r < 0 ? r : flow_sync_all(q->server, &err), &err);
 }
 
-const struct kind_hooks flow_schema_hooks = { .begin = begin, .finish = schema_written };
-const struct kind_hooks priority_level_hooks = { .begin = begin, .finish = level_written };
+const struct kind_hooks flow_schema_hooks = { .finish = schema_written };
+const struct kind_hooks priority_level_hooks = { .finish = level_written };

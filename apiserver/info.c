@@ -149,7 +149,6 @@ int stage_info(struct request *q, struct err *err)
 	bool group = parts.n >= 4 && str_eq(parts.v[0], STR("apis"));
 	if (!core && !group)
 		return STAGE_NEXT;
-	q->prefix = parts.v[0];
 	if (group)
 		q->group = parts.v[1];
 	r = parse_resource(q, &parts, core ? 1 : 2, err);

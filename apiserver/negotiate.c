@@ -143,7 +143,6 @@ static bool clause_take(const struct accept_clause *c, const struct media_row *m
 		return false;
 	if (wants_transform(c) && !(transforms && transform_parse(c, m, ret)))
 		return false;
-	ret->stream_watch = stream.n > 0;
 	ret->pretty = m->pretty && str_eq(accept_param(c, STR("pretty")), STR("1"));
 	return true;
 }

@@ -46,7 +46,6 @@ static void run(struct request *q, enum stage first)
 	struct err err = ERR_INIT;
 	for (enum stage s = first; s < STAGE_RESPOND;) {
 		int r = stages[s](q, &err);
-		q->stage_ns[s] = clock_now_ns() - q->begun_ns;
 		if (r == STAGE_NEXT) {
 			s++;
 		} else if (r == STAGE_ANSWER) {

@@ -41,7 +41,6 @@ struct accept {
 	enum media_as as;
 	const struct api_version *as_version; /* of meta.k8s.io for Table and PartialObjectMetadata: v1 or v1beta1 */
 	bool pretty;
-	bool stream_watch;            /* ;stream=watch */
 };
 
 /* ---- the answer ---- */
@@ -80,7 +79,7 @@ struct request {
 	enum request_verb verb;
 	str verb_text;                /* "get", "deletecollection", ...: for authorization, audit and metrics */
 	bool is_resource;
-	str prefix, group, version, namespace, resource, subresource, name; /* prefix: "api" or "apis" */
+	str group, version, namespace, resource, subresource, name;
 	str rest;                     /* of proxy paths: what follows, with its slash, undecoded */
 	const struct endpoint *endpoint; /* NULL for what is no resource */
 	struct accept accept;
@@ -105,7 +104,7 @@ struct request {
 	const struct type *type;      /* of old and object */
 	struct val old;               /* current's tree; VAL_NONE: nothing is stored */
 	struct val object;            /* what is going to be stored; VAL_NONE: this request writes nothing */
-	bool begun;                   /* the kind's begin hook has run and finish has not */
+	bool begun;                   /* this write has begun for the kind's hooks, and they wait for its end */
 	void *taken;                  /* what begin took: the hook's own, until finish */
 	unsigned attempt;             /* how often the store has refused because of a conflict */
 
@@ -115,7 +114,6 @@ struct request {
 	unsigned n_warnings;
 	int64_t timeout_ms;           /* for the whole request; 0: none, it may take as long as it likes */
 	unsigned *counted;            /* by fairness.c, to be given back at the end */
-	int64_t stage_ns[16];         /* when each stage ended, counted from begun_ns; by enum stage */
 };
 
 /* ---- reading a request ---- */
@@ -166,6 +164,6 @@ int fail_no_such_resource(struct request *q);   /* the server could not find the
 int fail_err(struct request *q, const struct err *err);
 
 /* A Status object for other places than answers (watch ERROR events). */
-struct val status_of(struct arena *a, enum err_code code, int http_status, str reason, struct val details, str message);
+struct val status_of(struct arena *a, int http_status, str reason, struct val details, str message);
 
 #endif

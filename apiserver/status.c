@@ -4,9 +4,8 @@
 #include "apiserver/request.h"
 #include "codec/atoms.h"
 
-struct val status_of(struct arena *a, enum err_code code, int http_status, str reason, struct val details, str message)
+struct val status_of(struct arena *a, int http_status, str reason, struct val details, str message)
 {
-	(void)code;
 	return OBJECT(a, F(kind, VAL_LIT("Status")), F(apiVersion, VAL_LIT("v1")), F(metadata, VAL_EMPTY_OBJECT),
 		      F(status, VAL_LIT("Failure")), F(message, message.n ? val_of_str(message) : VAL_EMPTY),
 		      F(reason, reason.n ? val_of_str(reason) : VAL_EMPTY), F(details, details),
@@ -15,7 +14,7 @@ struct val status_of(struct arena *a, enum err_code code, int http_status, str r
 
 static int fail(struct request *q, enum err_code code, int status, str reason, struct val details, str message)
 {
-	q->failure = status_of(q->arena, code, status, reason, details, message);
+	q->failure = status_of(q->arena, status, reason, details, message);
 	return -(int)code;
 }
 

@@ -248,7 +248,7 @@ static int evict_idle(struct request *q, const struct eviction *e, struct err *e
 
 static int several_budgets(struct request *q)
 {
-	struct val status = status_of(q->arena, ERR_INTERNAL, 500, STR_NONE, VAL_EMPTY,
+	struct val status = status_of(q->arena, 500, STR_NONE, VAL_EMPTY,
 		STR("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."));
 	answer_val(q, 201, status, TYPE(meta_v1, Status)); /* the answer says 500, its head does not, as Kubernetes has it */
 	return 0;

@@ -16,9 +16,9 @@
 static int begin(struct request *q)
 {
 	const struct kind_hooks *hooks = q->endpoint->kind->hooks;
-	if (!hooks->begin || q->subresource.n)
+	if (q->subresource.n)
 		return 0;
-	int r = hooks->begin(q, q->old, &q->object);
+	int r = hooks->begin ? hooks->begin(q, q->old, &q->object) : 0;
 	q->begun = r >= 0 && hooks->finish;
 	return r;
 }

@@ -255,7 +255,7 @@ static bool next_event(struct watch *w)
 	object_unref(TAKE(w->shown));
 	int r = next_shown(w);
 	if (r < 0) { /* nobody may miss an event without knowing */
-		watch_fail(w, status_of(&w->scratch, ERR_INTERNAL, 500, STR("InternalError"), VAL_EMPTY,
+		watch_fail(w, status_of(&w->scratch, 500, STR("InternalError"), VAL_EMPTY,
 					STR("Internal error occurred: an event could not be encoded")));
 		return !pieces_empty(&w->pieces);
 	}
