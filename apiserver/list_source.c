@@ -43,13 +43,15 @@ static void source_stop(struct http_source *source)
  */
 static void look_ahead(const struct list_source *s)
 {
-	enum { OBJECTS_AHEAD = 8, BYTES_AHEAD = 4 };
+	enum { OBJECTS_AHEAD = 8, BYTES_AHEAD = 4, LINES_AHEAD = 8, CACHE_LINE = 64 };
 	if (s->at + OBJECTS_AHEAD >= s->page.n)
 		return;
 	__builtin_prefetch(s->page.objects[s->at + OBJECTS_AHEAD]);
 	const struct bytes *b = s->page.objects[s->at + BYTES_AHEAD]->json;
-	if (b)
-		__builtin_prefetch(b);
+	if (!b)
+		return;
+	for (size_t line = 0; line < LINES_AHEAD; line++)
+		__builtin_prefetch((const char *)b + line * CACHE_LINE);
 }
 
 static int next_item(struct list_source *s)
