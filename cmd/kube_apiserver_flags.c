@@ -101,7 +101,7 @@ const struct flag kube_apiserver_flags[] = {
 	{ "contention-profiling", FLAG_BOOL, TUNING, "false", "profile locks; there are none here" },
 	{ "debug-socket-path", FLAG_STRING, REFUSED, NULL, "local socket for profiling without authentication" },
 	{ "enable-priority-and-fairness", FLAG_BOOL, LATER, "true", "share the server fairly by priority" },
-	{ "profiling", FLAG_BOOL, AT(profiling), "true", "serve /debug/" },
+	{ "profiling", FLAG_BOOL, AT(profiling), "false", "serve /debug/" },
 
 	FLAG_GROUP("Authentication"),
 	{ "anonymous-auth", FLAG_BOOL, AT(anonymous_auth), "true", "let requests without credentials in as system:anonymous" },

@@ -1,15 +1,18 @@
-"""Programs that are not ours, for tests: installed, or unpacked from their Debian package beside the build."""
+#!/usr/bin/env python3
+"""Programs that are not ours, for tests: installed, or unpacked from their Debian package beside the build. As a program: gets them
+all, so that tests that run at the same time need not."""
+import fcntl
 import os
 import shutil
 import subprocess
 
 C8S = os.environ["C8S"]
 FOLDER = os.path.join(os.path.dirname(C8S), "peers")
+PEERS = {"etcd": "etcd-server", "etcdctl": "etcd-client", "kubectl": "kubernetes-client"}
 
 
 def unpack(package):
     """Unpacks a Debian package beside the program under test, without installing it: no service starts, nothing is replaced."""
-    os.makedirs(FOLDER, exist_ok=True)
     for command in (["true"], ["apt-get", "update", "-qq"]):
         subprocess.run(command, capture_output=True)
         if subprocess.run(["apt-get", "download", "-qq", package], cwd=FOLDER, capture_output=True).returncode == 0:
@@ -22,7 +25,16 @@ def unpack(package):
 
 def find(program, package):
     """The path of a peer: installed, or from its Debian package; None if it cannot be had."""
-    installed = shutil.which(program) or shutil.which(program, path=os.path.join(FOLDER, "usr", "bin"))
-    if installed or not shutil.which("apt-get"):
-        return installed
-    return shutil.which(program, path=unpack(package))
+    def there():
+        return shutil.which(program) or shutil.which(program, path=os.path.join(FOLDER, "usr", "bin"))
+    if there() or not shutil.which("apt-get"):
+        return there()
+    os.makedirs(FOLDER, exist_ok=True)
+    with open(os.path.join(FOLDER, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # somebody else may be unpacking it
+        return there() or shutil.which(program, path=unpack(package))
+
+
+if __name__ == "__main__":
+    for name, package in PEERS.items():
+        print(name, find(name, package) or "cannot be had")
