@@ -339,12 +339,16 @@ static int redirect_to_slash(struct request *q)
 
 int proxy_handle(struct request *q, struct err *err)
 {
-	str base;
-	enum kubelet_trust trust;
+	str base = STR_NONE;
+	enum kubelet_trust trust = KUBELET_VERIFIED;
 	struct proxy_target target;
-	int r = str_eq(q->resource, STR("pods")) ? locate_pod(q, &base, &trust, err) :
-		str_eq(q->resource, STR("services")) ? locate_service(q, &base, &trust, err) : locate_node(q, &base, &trust,
-													   err);
+	int r;
+	if (str_eq(q->resource, STR("pods")))
+		r = locate_pod(q, &base, &trust, err);
+	else if (str_eq(q->resource, STR("services")))
+		r = locate_service(q, &base, &trust, err);
+	else
+		r = locate_node(q, &base, &trust, err);
 	if (r < 0 || (r = kubelet_http(q->server, trust, &target.client, err)) < 0)
 		return r;
 	str query = q->http->query, path = q->rest.n ? q->rest : STR("/");
