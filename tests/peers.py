@@ -13,6 +13,7 @@ PEERS = {"etcd": "etcd-server", "etcdctl": "etcd-client", "kubectl": "kubernetes
 
 def unpack(package):
     """Unpacks a Debian package beside the program under test, without installing it: no service starts, nothing is replaced."""
+    os.makedirs(FOLDER, exist_ok=True)
     for command in (["true"], ["apt-get", "update", "-qq"]):
         subprocess.run(command, capture_output=True)
         if subprocess.run(["apt-get", "download", "-qq", package], cwd=FOLDER, capture_output=True).returncode == 0:
