@@ -156,6 +156,19 @@ static int do_finish(struct sqlite_store *s, struct err *err)
 	return r;
 }
 
+static int reserve_run(void *arg, struct err *err)
+{
+	const struct keep_job *job = arg;
+	return db_reserve_log(job->db, SQLITE_LOG_PAGES + SQLITE_LOG_SLACK, err);
+}
+
+static int do_reserve(struct sqlite_store *s, struct err *err)
+{
+	struct keep_job job = { .db = s->writer };
+	s->log_reserved = true;
+	return fiber_blocking(reserve_run, &job, err);
+}
+
 static void want_keep(struct sqlite_store *s)
 {
 	s->keep_wanted = true;
@@ -203,6 +216,8 @@ static bool do_chore(struct sqlite_store *s)
 		r = do_clean(s, &err);
 	else if (wants_shrink(s))
 		r = do_shrink(s, &err);
+	else if (!s->log_reserved && !s->read_only)
+		r = do_reserve(s, &err);
 	else
 		return false;
 	if (r < 0) {

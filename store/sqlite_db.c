@@ -378,6 +378,27 @@ int db_checkpoint(struct db *db, int64_t *ret_left, struct err *err)
 	return 0;
 }
 
+int db_reserve_log(struct db *db, int64_t pages, struct err *err)
+{
+	enum { LOG_HEADER = 32, FRAME_HEADER = 24 };
+	static const char zeros[64 << 10];
+	sqlite3_file *log = NULL;
+	sqlite3_int64 have = 0, want = LOG_HEADER + pages * (FRAME_HEADER + DB_PAGE_SIZE);
+	int rc = sqlite3_file_control(db->c, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+	if (!rc && log && log->pMethods)
+		rc = log->pMethods->xFileSize(log, &have);
+	else
+		have = want; /* not opened yet */
+	while (!rc && have < want) {
+		int n = (int)MIN((sqlite3_int64)sizeof zeros, want - have);
+		rc = log->pMethods->xWrite(log, zeros, n, have);
+		have += n;
+	}
+	if (!rc && log && log->pMethods)
+		rc = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+	return rc ? db_error(db, rc, "reserve the log of", err) : 0;
+}
+
 int db_shrink(struct db *db, int pages, struct err *err)
 {
 	char text[64];

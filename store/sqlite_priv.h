@@ -28,6 +28,7 @@ enum {
 	SQLITE_RECENT_MAX = 8192,        /* writes kept in memory for watches; a power of two */
 	SQLITE_RECENT_BYTES = 32 << 20,
 	SQLITE_LOG_PAGES = 2000,         /* 8 MiB of log are worth copying into the file */
+	SQLITE_LOG_SLACK = 256,          /* and so many more may come until that is done */
 };
 
 /* A write: first between its decision and its result, then an event for watches. */
@@ -86,6 +87,7 @@ struct sqlite_store {
 	struct err compact_err;          /* of the last try; code 0 when it worked */
 	int64_t rest_until_ns;           /* no chores before: the last one failed */
 	bool cannot_shrink;
+	bool log_reserved;               /* or it could not be, which only costs time */
 
 	struct fiber_cond keep;          /* for the keeping fiber */
 	bool keep_wanted, finish_wanted;
