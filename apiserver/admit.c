@@ -1,5 +1,5 @@
 /* STAGE_ADMIT: whether admission takes the object as it is going to be stored. */
-#include "apiserver/admission.h"
+#include "apiserver/admission/admission.h"
 #include "apiserver/pipeline.h"
 
 int stage_admit(struct request *q, struct err *err)

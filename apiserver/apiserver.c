@@ -5,13 +5,12 @@
  */
 #include "apiserver/apiserver.h"
 
-#include "apiserver/authn_token.h"
 #include "apiserver/bootstrap.h"
 #include "apiserver/cache.h"
 #include "apiserver/documents.h"
-#include "apiserver/fairness.h"
+#include "apiserver/fairness/fairness.h"
 #include "apiserver/hooks.h"
-#include "apiserver/jwt.h"
+#include "apiserver/authn/jwt.h"
 #include "apiserver/kubelet_client.h"
 #include "apiserver/metrics.h"
 #include "apiserver/pipeline.h"
@@ -55,6 +54,11 @@ static int watch_certificates(void *arg)
 	}
 	return 0;
 }
+
+static int look_after_authn(void *arg) { return authn_run(arg, NULL); }
+static int look_after_authz(void *arg) { return authz_run(arg, NULL); }
+static int look_after_fairness(void *arg) { return fairness_run(arg, NULL); }
+static int send_audit(void *arg) { return audit_run(arg, NULL); }
 
 static int look_after_cluster(void *arg)
 {
@@ -112,13 +116,26 @@ static int make_tls(struct apiserver *s, struct err *err)
 	return r;
 }
 
+/* They look at the cache, so it comes first. */
+static int open_gates(struct apiserver *s, struct err *err)
+{
+	int r = authn_new(s, &s->authn, err);
+	if (r >= 0)
+		r = authz_new(s, &s->authz, err);
+	if (r >= 0)
+		r = admission_new(s, &s->admission, err);
+	if (r >= 0)
+		r = audit_new(s, &s->audit, err);
+	if (r >= 0)
+		s->flow = fairness_new(s);
+	return r;
+}
+
 static int open_parts(struct apiserver *s, struct err *err)
 {
 	const struct apiserver_options *o = &s->options;
 	int r = 0;
-	if (o->token_auth_file)
-		r = authn_token_load(o->token_auth_file, &s->tokens, err);
-	if (r == 0 && o->encryption_config)
+	if (o->encryption_config)
 		r = encryption_open(o->encryption_config, &s->encryption, err);
 	if (r < 0 || (r = make_tls(s, err)) < 0)
 		return r;
@@ -129,7 +146,9 @@ static int open_parts(struct apiserver *s, struct err *err)
 		return err_wrap(err, r, "store");
 	s->cache = cache_new(s->store, &s->kinds);
 	r = cache_load(s->cache, err);
-	return r < 0 ? err_wrap(err, r, "reading the store") : 0;
+	if (r < 0)
+		return err_wrap(err, r, "reading the store");
+	return open_gates(s, err);
 }
 
 static int listen_on(struct apiserver *s, struct err *err)
@@ -144,6 +163,11 @@ static int listen_on(struct apiserver *s, struct err *err)
 static void close_parts(struct apiserver *s)
 {
 	http_server_free(s->http);
+	fairness_free(s->flow);
+	audit_free(s->audit);
+	admission_free(s->admission);
+	authz_free(s->authz);
+	authn_free(s->authn);
 	kubelet_client_free(s->kubelets);
 	jwt_signer_free(s->signer);
 	documents_free(s->documents);
@@ -152,10 +176,8 @@ static void close_parts(struct apiserver *s)
 	metrics_free(s->metrics);
 	kinds_done(&s->kinds);
 	encryption_free(s->encryption);
-	authn_token_free(s->tokens);
 	tls_context_free(s->tls);
 	service_ip_free(s->allocators);
-	free(s->flow);
 	free(s);
 }
 
@@ -191,8 +213,10 @@ static int serve_http(struct apiserver *s, struct err *err)
 
 static int serve(struct apiserver *s, void (*on_ready)(struct apiserver *s, void *arg), void *arg, struct err *err)
 {
-	static int (*const helpers[])(void *) = { follow_store, compact_store, watch_certificates, look_after_cluster };
-	static const char *const names[] = { "cache", "compaction", "certificates", "bootstrap" };
+	static int (*const helpers[])(void *) = { follow_store, compact_store, watch_certificates, look_after_cluster,
+						 look_after_authn, look_after_authz, look_after_fairness, send_audit };
+	static const char *const names[] = { "cache", "compaction", "certificates", "bootstrap", "authentication",
+					   "authorization", "fairness", "audit" };
 	CLEANUP(fiber_group_done) struct fiber_group group;
 	fiber_group_init(&group);
 	int r = fiber_group_spawn(&group, helpers[0], s, err, "%s", names[0]);
@@ -215,7 +239,6 @@ int apiserver_run(const struct apiserver_options *o, void (*on_ready)(struct api
 	struct apiserver *s = mem_zalloc(sizeof *s);
 	s->options = *o;
 	s->started_wall_ns = clock_wall_ns();
-	s->flow = mem_zalloc(sizeof *s->flow);
 	int r = open_parts(s, err);
 	if (r == 0)
 		r = serve(s, on_ready, arg, err);

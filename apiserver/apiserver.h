@@ -13,11 +13,11 @@
  * A request, in the order of its stages:
  *	request.h        one request, its answer          pipeline.h   the stages, and what they return
  *	info.c, route.h  what is asked for                deadline.c   how long it may take
- *	audit.c          its name                         authn.c      who asks: authn_token.h, authn_x509.c
- *	impersonate.c    as whom                          fairness.h   whether there is room
- *	authz.c          may they                         negotiate.h  media types
+ *	audit/           that it was asked                authn/       who asks
+ *	impersonate.c    as whom                          fairness/    whether there is room
+ *	authz/           may they                         negotiate.h  media types
  *	decode.c         what they say (write.h):         patch.c, write_options.c, delete_options.c
- *	mutate.c         admission (admission.h):         admission_*.c, one per plugin; admit.c
+ *	mutate.c         what admission/ makes of it      admit.c      whether it takes it
  *	validate.c       whether it can be:               meta.h, admin_access.c, warnings.h
  *	store.c          read (read.h) or write:          get.c, list.h, watch.h; commit.c, delete.c, strategy.h
  *	respond.c        the answer:                      encode.h, status.c
@@ -27,18 +27,22 @@
  *	change.h         an object beside the one that the request is about; resets.h: managedFields
  *	stream_proxy.h   upgraded connections; relay.h: bodies; kubelet_client.h: the way to nodes
  *	hooks_service.h  what Services get: service_ip.h, service_families.c, service_port*.c, service_repair.c
- *	jwt.h, pki.h     tokens that it signs; keys and certificates that it makes
+ *	pki.h            keys and certificates that it makes
+ *	webhook.h        asking other servers
  *	documents.h      discovery, OpenAPI, health, version, metrics.h: what is not a resource
  */
 #ifndef C8S_APISERVER_APISERVER_H
 #define C8S_APISERVER_APISERVER_H
 
+#include "apiserver/admission/admission.h"
+#include "apiserver/audit/audit.h"
+#include "apiserver/authn/authn.h"
+#include "apiserver/authz/authz.h"
 #include "apiserver/kinds.h"
 #include "net/http.h"
 #include "store/store.h"
 
 struct cache;
-struct tokens;
 struct encryption;
 struct metrics;
 struct flow_control;
@@ -54,24 +58,22 @@ struct apiserver_options {
 	const char *client_ca_file;
 	const char *tls_min_version, *tls_cipher_suites;
 	const char *const *sni_cert_keys;   /* "cert,key[:names]", NULL-ended */
-	const char *token_auth_file;
 	const char *encryption_config;      /* --encryption-provider-config */
-	const char *requestheader_client_ca_file;
-	const char *const *requestheader_allowed_names, *const *requestheader_username_headers,
-		*const *requestheader_group_headers,
-		*const *requestheader_extra_headers_prefix, *const *requestheader_uid_headers;
 	const char *service_cluster_ip_range; /* one CIDR, or two with a comma */
 	int service_node_port_first, service_node_port_last;
 	const char *kubelet_client_cert, *kubelet_client_key, *kubelet_ca;
 	const char *kubelet_preferred_address_types;
-	const char *service_account_signing_key_file, *service_account_issuer, *api_audiences;
 	int64_t event_ttl_s;
 	int64_t compaction_interval_ms;     /* --etcd-compaction-interval */
 	unsigned max_requests_inflight, max_mutating_requests_inflight;
 	int64_t request_timeout_ms, min_request_timeout_s, shutdown_delay_ms;
 	int64_t max_body_bytes;             /* 3 MiB */
 	bool profiling;                     /* /debug/... */
-	bool anonymous_auth;
+	bool priority_and_fairness;         /* --enable-priority-and-fairness */
+	struct authn_options authn;
+	struct authz_options authz;
+	struct admission_options admission;
+	struct audit_options audit;
 	bool allow_privileged;              /* containers may be privileged */
 	bool (*served)(const struct resource *r, void *arg); /* --runtime-config; NULL: what is served by default */
 	void *served_arg;
@@ -88,10 +90,13 @@ struct apiserver {
 	uint16_t port;                      /* that it listens on */
 	int64_t started_wall_ns;
 	bool ready, stopping;
-	struct tokens *tokens;              /* static tokens (authn_token.h) */
+	struct authn *authn;                /* authn/ */
+	struct authz *authz;                /* authz/ */
+	struct admission *admission;        /* admission/ */
+	struct audit *audit;                /* audit/; NULL: nothing is told */
 	struct encryption *encryption;      /* NULL: none */
 	struct metrics *metrics;            /* metrics.h */
-	struct flow_control *flow;          /* fairness.c */
+	struct flow_control *flow;          /* fairness/ */
 	struct ip_allocators *allocators;   /* service addresses and ports (service_ip.h) */
 	struct documents *documents;        /* discovery and OpenAPI, encoded (documents.h) */
 	struct kubelet_client *kubelets;    /* ways to nodes and pods, once needed (kubelet_client.h) */

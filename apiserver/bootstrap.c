@@ -127,18 +127,18 @@ static int trust_data(const struct apiserver_options *o, struct arena *a, struct
 {
 	struct val data = VAL_EMPTY_OBJECT;
 	int r = add_file(a, &data, STR("client-ca-file"), o->client_ca_file, err);
-	if (r == 0 && o->requestheader_client_ca_file) {
+	if (r == 0 && o->authn.requestheader_client_ca_file) {
 		const struct {
 			str key;
 			const char *const *names;
 		} rows[] = {
-			{ STR("requestheader-allowed-names"), o->requestheader_allowed_names },
-			{ STR("requestheader-extra-headers-prefix"), o->requestheader_extra_headers_prefix },
-			{ STR("requestheader-group-headers"), o->requestheader_group_headers },
-			{ STR("requestheader-uid-headers"), o->requestheader_uid_headers },
-			{ STR("requestheader-username-headers"), o->requestheader_username_headers },
+			{ STR("requestheader-allowed-names"), o->authn.requestheader_allowed_names },
+			{ STR("requestheader-extra-headers-prefix"), o->authn.requestheader_extra_headers_prefix },
+			{ STR("requestheader-group-headers"), o->authn.requestheader_group_headers },
+			{ STR("requestheader-uid-headers"), o->authn.requestheader_uid_headers },
+			{ STR("requestheader-username-headers"), o->authn.requestheader_username_headers },
 		};
-		r = add_file(a, &data, STR("requestheader-client-ca-file"), o->requestheader_client_ca_file, err);
+		r = add_file(a, &data, STR("requestheader-client-ca-file"), o->authn.requestheader_client_ca_file, err);
 		for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 			data = val_put(a, data, atom_make(a, rows[i].key), json_list(a, rows[i].names));
 	}

@@ -3,7 +3,7 @@
  * to (finalizers), gone. Each step that is not the last is a write of the object with a deletionTimestamp; the last one is
  * made here, when nothing stands in its way, or by the update that takes the last finalizer away (commit.c).
  */
-#include "apiserver/admission.h"
+#include "apiserver/admission/admission.h"
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
 #include "apiserver/list.h"

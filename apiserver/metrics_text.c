@@ -9,7 +9,7 @@
 
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
-#include "apiserver/fairness.h"
+#include "apiserver/fairness/fairness.h"
 #include "apiserver/metrics_priv.h"
 #include "apiserver/version.h"
 #include "base/clock.h"
@@ -181,10 +181,12 @@ static void write_requests(const struct metrics *m, struct buf *b)
 
 static void write_inflight(const struct flow_control *flow, struct buf *b)
 {
+	unsigned reading, writing;
+	fairness_count(flow, &reading, &writing);
 	family(b, "apiserver_current_inflight_requests", "gauge", "Requests at work now, without those that last.");
 	buf_addf(b, "apiserver_current_inflight_requests{request_kind=\"mutating\"} %u\n"
 		    "apiserver_current_inflight_requests{request_kind=\"readOnly\"} %u\n",
-		 flow->writing, flow->reading);
+		 writing, reading);
 }
 
 /* ---- the store ---- */

@@ -1,5 +1,5 @@
 /* STAGE_MUTATE: what admission makes of the object. What it leaves open gets its defaults once more. */
-#include "apiserver/admission.h"
+#include "apiserver/admission/admission.h"
 #include "apiserver/meta.h"
 #include "apiserver/pipeline.h"
 #include "machinery/validate.h"

@@ -6,7 +6,7 @@
 #include "apiserver/pipeline.h"
 
 #include "apiserver/apiserver.h"
-#include "apiserver/fairness.h"
+#include "apiserver/fairness/fairness.h"
 #include "apiserver/metrics.h"
 #include "apiserver/write.h"
 #include "base/clock.h"

@@ -86,6 +86,8 @@ struct request {
 
 	/* authentication */
 	struct user user;
+	struct user original_user;    /* who asked, when user is whom they act as */
+	bool impersonated;
 	bool authenticated;
 	str audit_id;
 
@@ -113,7 +115,8 @@ struct request {
 	str *warnings;                /* request_warn's */
 	unsigned n_warnings;
 	int64_t timeout_ms;           /* for the whole request; 0: none, it may take as long as it likes */
-	unsigned *counted;            /* by fairness.c, to be given back at the end */
+	struct flow_seat *seat;       /* fairness/'s, to be given back at the end */
+	struct audit_event *audit;    /* audit/'s; NULL: nothing is told about this request */
 };
 
 /* ---- reading a request ---- */

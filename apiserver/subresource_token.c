@@ -4,7 +4,7 @@
  */
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
-#include "apiserver/jwt.h"
+#include "apiserver/authn/jwt.h"
 #include "apiserver/meta.h"
 #include "apiserver/subresource.h"
 #include "apiserver/write.h"
@@ -100,11 +100,8 @@ static int bind(struct request *q, struct val ref, struct bound *b)
 static struct val server_audiences(struct request *q)
 {
 	struct val_builder b = val_builder(q->arena);
-	str all = str_of(q->server->options.api_audiences), one;
-	while (all.n) {
-		str_cut(all, ',', &one, &all);
-		val_add_item(&b, val_of_str(one));
-	}
+	for (const char *const *p = q->server->options.authn.api_audiences; *p; p++)
+		val_add_item(&b, val_of_str(str_of(*p)));
 	return val_end_list(&b);
 }
 
@@ -185,7 +182,7 @@ static str claims_of(struct request *q, struct val request, struct val account, 
 	claim(q, &b, STR("aud"), val_get(request, spec, audiences));
 	claim(q, &b, STR("exp"), val_of_int(now + life_s));
 	claim(q, &b, STR("iat"), val_of_int(now));
-	claim(q, &b, STR("iss"), val_of_str(str_of(q->server->options.service_account_issuer)));
+	claim(q, &b, STR("iss"), val_of_str(str_of(q->server->options.authn.service_account_issuers[0])));
 	claim(q, &b, STR("jti"), val_of_str(str_span(id, UUID_TEXT)));
 	claim(q, &b, STR("kubernetes.io"), val_end_object(&own));
 	claim(q, &b, STR("nbf"), val_of_int(now));
@@ -200,7 +197,7 @@ static int sign(struct request *q, str claims, str *ret, struct err *err)
 {
 	struct apiserver *s = q->server;
 	if (!s->signer) {
-		int r = jwt_signer_open(s->options.service_account_signing_key_file, &s->signer, err);
+		int r = jwt_signer_open(s->options.authn.service_account_signing_key_file, &s->signer, err);
 		if (r < 0)
 			return err_wrap(err, r, "failed to generate token");
 	}

@@ -111,18 +111,18 @@ static void name_made_files(struct running *run)
 		o->kubelet_client_cert = pki_path(a, dir, "apiserver-kubelet-client.crt");
 		o->kubelet_client_key = pki_path(a, dir, "apiserver-kubelet-client.key");
 	}
-	if (own_clients && !o->requestheader_client_ca_file) {
+	if (own_clients && !o->authn.requestheader_client_ca_file) {
 		run->pki.needs |= PKI_FRONT_PROXY;
-		o->requestheader_client_ca_file = pki_path(a, dir, "front-proxy-ca.crt");
-		o->requestheader_allowed_names = proxy_names;
-		o->requestheader_username_headers = user_headers;
-		o->requestheader_uid_headers = uid_headers;
-		o->requestheader_group_headers = group_headers;
-		o->requestheader_extra_headers_prefix = extra_headers;
+		o->authn.requestheader_client_ca_file = pki_path(a, dir, "front-proxy-ca.crt");
+		o->authn.requestheader_allowed_names = proxy_names;
+		o->authn.requestheader_username_headers = user_headers;
+		o->authn.requestheader_uid_headers = uid_headers;
+		o->authn.requestheader_group_headers = group_headers;
+		o->authn.requestheader_extra_headers_prefix = extra_headers;
 	}
-	if (!o->service_account_signing_key_file) {
+	if (!o->authn.service_account_signing_key_file) {
 		run->pki.needs |= PKI_SERVICE_ACCOUNTS;
-		o->service_account_signing_key_file = pki_path(a, dir, "sa.key");
+		o->authn.service_account_signing_key_file = pki_path(a, dir, "sa.key");
 	}
 	if (!o->store.endpoints)
 		o->store.path = arena_printf(a, "%s/state.db", dir).p;

@@ -9,23 +9,22 @@
 /* What the command line says: flags of Kubernetes in its units, and our own. */
 struct kube_apiserver_flags {
 	const char *data_dir;
-	bool version, profiling, anonymous_auth, allow_privileged;
+	bool version, profiling, allow_privileged, priority_and_fairness;
 	const char *bind_address, *advertise_address, *external_hostname;
 	int64_t secure_port, max_requests_inflight, max_mutating_requests_inflight, min_request_timeout_s, verbosity;
 	int64_t request_timeout_ns, shutdown_delay_ns, event_ttl_ns, compaction_interval_ns;
 	const char *tls_cert_file, *tls_private_key_file, *tls_min_version, *client_ca_file;
 	const char *const *tls_cipher_suites, *const *tls_sni_cert_keys;
-	const char *token_auth_file, *encryption_provider_config;
-	const char *requestheader_client_ca_file;
-	const char *const *requestheader_allowed_names, *const *requestheader_username_headers, *const *requestheader_uid_headers,
-		*const *requestheader_group_headers, *const *requestheader_extra_headers_prefix;
+	const char *encryption_provider_config;
+	struct authn_options authn;
+	struct authz_options authz;
+	struct admission_options admission;
+	struct audit_options audit;
 	const char *const *etcd_servers;
 	const char *etcd_cafile, *etcd_certfile, *etcd_keyfile;
 	const char *service_cluster_ip_range, *service_node_port_range;
 	const char *kubelet_certificate_authority, *kubelet_client_certificate, *kubelet_client_key;
 	const char *const *kubelet_preferred_address_types;
-	const char *const *service_account_issuers, *const *api_audiences;
-	const char *service_account_signing_key_file;
 	const char *const *runtime_config;
 	const char *logging_format;
 };

@@ -7,18 +7,18 @@
 #define REFUSED FLAG_REFUSED, 0
 
 /* The two places that audit events go to have the same flags. */
-#define AUDIT_BACKEND(backend, mode, batch, throttle) \
-	{ "audit-" backend "-mode", FLAG_STRING, TUNING, mode, "how events are sent: batch, blocking or blocking-strict" }, \
-	{ "audit-" backend "-batch-buffer-size", FLAG_INT, TUNING, "10000", "events kept before they are sent" }, \
-	{ "audit-" backend "-batch-max-size", FLAG_INT, TUNING, batch, "events in one batch" }, \
-	{ "audit-" backend "-batch-max-wait", FLAG_DURATION, TUNING, "30s", "longest time before a batch is sent" }, \
-	{ "audit-" backend "-batch-throttle-enable", FLAG_BOOL, TUNING, throttle, "limit batches per second" }, \
-	{ "audit-" backend "-batch-throttle-qps", FLAG_FLOAT, TUNING, "10", "batches per second" }, \
-	{ "audit-" backend "-batch-throttle-burst", FLAG_INT, TUNING, "15", "batches sent at once when none were sent before" }, \
-	{ "audit-" backend "-truncate-enabled", FLAG_BOOL, TUNING, "false", "cut events and batches that are too large" }, \
-	{ "audit-" backend "-truncate-max-batch-size", FLAG_INT, TUNING, "10485760", "bytes of a batch, when they are cut" }, \
-	{ "audit-" backend "-truncate-max-event-size", FLAG_INT, TUNING, "102400", "bytes of an event, when they are cut" }, \
-	{ "audit-" backend "-version", FLAG_STRING, TUNING, "audit.k8s.io/v1", "API version of the events" }
+#define AUDIT_BACKEND(backend_, mode_, batch_, throttle_) \
+	{ "audit-" #backend_ "-mode", FLAG_STRING, AT(audit.backend_.mode), mode_, "how events are sent: batch, blocking or blocking-strict" }, \
+	{ "audit-" #backend_ "-batch-buffer-size", FLAG_INT, AT(audit.backend_.buffer_size), "10000", "events kept before they are sent" }, \
+	{ "audit-" #backend_ "-batch-max-size", FLAG_INT, AT(audit.backend_.max_batch_size), batch_, "events in one batch" }, \
+	{ "audit-" #backend_ "-batch-max-wait", FLAG_DURATION, AT(audit.backend_.max_batch_wait_ns), "30s", "longest time before a batch is sent" }, \
+	{ "audit-" #backend_ "-batch-throttle-enable", FLAG_BOOL, AT(audit.backend_.throttle), throttle_, "limit batches per second" }, \
+	{ "audit-" #backend_ "-batch-throttle-qps", FLAG_FLOAT, AT(audit.backend_.throttle_qps), "10", "batches per second" }, \
+	{ "audit-" #backend_ "-batch-throttle-burst", FLAG_INT, AT(audit.backend_.throttle_burst), "15", "batches sent at once when none were sent before" }, \
+	{ "audit-" #backend_ "-truncate-enabled", FLAG_BOOL, AT(audit.backend_.truncate), "false", "cut events and batches that are too large" }, \
+	{ "audit-" #backend_ "-truncate-max-batch-size", FLAG_INT, AT(audit.backend_.truncate_batch_bytes), "10485760", "bytes of a batch, when they are cut" }, \
+	{ "audit-" #backend_ "-truncate-max-event-size", FLAG_INT, AT(audit.backend_.truncate_event_bytes), "102400", "bytes of an event, when they are cut" }, \
+	{ "audit-" #backend_ "-version", FLAG_STRING, AT(audit.backend_.version), "audit.k8s.io/v1", "API version of the events" }
 
 const struct flag kube_apiserver_flags[] = {
 	FLAG_GROUP("c8s"),
@@ -84,67 +84,67 @@ const struct flag kube_apiserver_flags[] = {
 	{ "tls-sni-cert-key", FLAG_ARRAY, AT(tls_sni_cert_keys), NULL, "another certificate, by name: file.crt,file.key[:name,...]; may be repeated" },
 
 	FLAG_GROUP("Auditing"),
-	{ "audit-log-compress", FLAG_BOOL, TUNING, "false", "compress old log files" },
-	{ "audit-log-format", FLAG_STRING, TUNING, "json", "json or legacy" },
-	{ "audit-log-maxage", FLAG_INT, TUNING, "366", "days to keep old log files" },
-	{ "audit-log-maxbackup", FLAG_INT, TUNING, "100", "old log files to keep" },
-	{ "audit-log-maxsize", FLAG_INT, TUNING, "100", "megabytes after which a new log file begins" },
-	{ "audit-log-path", FLAG_STRING, REFUSED, NULL, "file that audit events are written to" },
-	AUDIT_BACKEND("log", "blocking", "1", "false"),
-	{ "audit-policy-file", FLAG_STRING, REFUSED, NULL, "file that says which requests are audited" },
-	{ "audit-webhook-batch-initial-backoff", FLAG_DURATION, TUNING, "10s", "old name of --audit-webhook-initial-backoff" },
-	{ "audit-webhook-config-file", FLAG_STRING, REFUSED, NULL, "kubeconfig of a server that audit events are sent to" },
-	{ "audit-webhook-initial-backoff", FLAG_DURATION, TUNING, "10s", "time before sending is tried again" },
-	AUDIT_BACKEND("webhook", "batch", "400", "true"),
+	{ "audit-log-compress", FLAG_BOOL, AT(audit.log_compress), "false", "compress old log files" },
+	{ "audit-log-format", FLAG_STRING, AT(audit.log_format), "json", "json or legacy" },
+	{ "audit-log-maxage", FLAG_INT, AT(audit.log_max_age_days), "366", "days to keep old log files" },
+	{ "audit-log-maxbackup", FLAG_INT, AT(audit.log_max_backups), "100", "old log files to keep" },
+	{ "audit-log-maxsize", FLAG_INT, AT(audit.log_max_size_mb), "100", "megabytes after which a new log file begins" },
+	{ "audit-log-path", FLAG_STRING, AT(audit.log_path), NULL, "file that audit events are written to" },
+	AUDIT_BACKEND(log, "blocking", "1", "false"),
+	{ "audit-policy-file", FLAG_STRING, AT(audit.policy_file), NULL, "file that says which requests are audited" },
+	{ "audit-webhook-batch-initial-backoff", FLAG_DURATION, AT(audit.webhook_initial_backoff_ns), "10s", "old name of --audit-webhook-initial-backoff" },
+	{ "audit-webhook-config-file", FLAG_STRING, AT(audit.webhook_config_file), NULL, "kubeconfig of a server that audit events are sent to" },
+	{ "audit-webhook-initial-backoff", FLAG_DURATION, AT(audit.webhook_initial_backoff_ns), "10s", "time before sending is tried again" },
+	AUDIT_BACKEND(webhook, "batch", "400", "true"),
 
 	FLAG_GROUP("Features"),
 	{ "contention-profiling", FLAG_BOOL, TUNING, "false", "profile locks; there are none here" },
 	{ "debug-socket-path", FLAG_STRING, REFUSED, NULL, "local socket for profiling without authentication" },
-	{ "enable-priority-and-fairness", FLAG_BOOL, LATER, "true", "share the server fairly by priority" },
+	{ "enable-priority-and-fairness", FLAG_BOOL, AT(priority_and_fairness), "true", "share the server fairly by priority" },
 	{ "profiling", FLAG_BOOL, AT(profiling), "false", "serve /debug/" },
 
 	FLAG_GROUP("Authentication"),
-	{ "anonymous-auth", FLAG_BOOL, AT(anonymous_auth), "true", "let requests without credentials in as system:anonymous" },
-	{ "api-audiences", FLAG_LIST, AT(api_audiences), NULL, "audiences of tokens; default: the issuer" },
-	{ "authentication-config", FLAG_STRING, REFUSED, NULL, "file that says how users are recognized" },
-	{ "authentication-token-webhook-cache-ttl", FLAG_DURATION, TUNING, "2m0s", "how long answers of that server are kept" },
-	{ "authentication-token-webhook-config-file", FLAG_STRING, REFUSED, NULL, "kubeconfig of a server that recognizes tokens" },
-	{ "authentication-token-webhook-version", FLAG_STRING, TUNING, "v1beta1", "API version to speak with it" },
+	{ "anonymous-auth", FLAG_BOOL, AT(authn.anonymous_auth), "true", "let requests without credentials in as system:anonymous" },
+	{ "api-audiences", FLAG_LIST, AT(authn.api_audiences), NULL, "audiences of tokens; default: the issuer" },
+	{ "authentication-config", FLAG_STRING, AT(authn.config_file), NULL, "file that says how users are recognized" },
+	{ "authentication-token-webhook-cache-ttl", FLAG_DURATION, AT(authn.webhook_cache_ttl_ns), "2m0s", "how long answers of that server are kept" },
+	{ "authentication-token-webhook-config-file", FLAG_STRING, AT(authn.webhook_config_file), NULL, "kubeconfig of a server that recognizes tokens" },
+	{ "authentication-token-webhook-version", FLAG_STRING, AT(authn.webhook_version), "v1beta1", "API version to speak with it" },
 	{ "client-ca-file", FLAG_STRING, AT(client_ca_file), NULL, "authorities of client certificates; without it one is made" },
-	{ "enable-bootstrap-token-auth", FLAG_BOOL, LATER, "false", "recognize the tokens that nodes join with" },
-	{ "oidc-ca-file", FLAG_STRING, REFUSED, NULL, "authority of the OpenID server's certificate" },
-	{ "oidc-client-id", FLAG_STRING, REFUSED, NULL, "the cluster's id there" },
-	{ "oidc-groups-claim", FLAG_STRING, REFUSED, NULL, "claim with the groups" },
-	{ "oidc-groups-prefix", FLAG_STRING, REFUSED, NULL, "what groups from there begin with" },
-	{ "oidc-issuer-url", FLAG_STRING, REFUSED, NULL, "OpenID server whose tokens are accepted" },
-	{ "oidc-required-claim", FLAG_ARRAY, REFUSED, NULL, "claim that a token must have: key=value" },
-	{ "oidc-signing-algs", FLAG_LIST, REFUSED, "RS256", "signatures that are accepted" },
-	{ "oidc-username-claim", FLAG_STRING, REFUSED, "sub", "claim with the name of the user" },
-	{ "oidc-username-prefix", FLAG_STRING, REFUSED, NULL, "what names from there begin with" },
-	{ "requestheader-allowed-names", FLAG_LIST, AT(requestheader_allowed_names), NULL, "names that a proxy's certificate may have; none: any" },
-	{ "requestheader-client-ca-file", FLAG_STRING, AT(requestheader_client_ca_file), NULL, "authority of proxies that vouch for users in headers; told to servers that extend the API, not yet used here" },
-	{ "requestheader-extra-headers-prefix", FLAG_LIST, AT(requestheader_extra_headers_prefix), NULL, "headers with further facts: X-Remote-Extra-" },
-	{ "requestheader-group-headers", FLAG_LIST, AT(requestheader_group_headers), NULL, "headers with groups: X-Remote-Group" },
-	{ "requestheader-uid-headers", FLAG_LIST, AT(requestheader_uid_headers), NULL, "headers with the uid: X-Remote-Uid" },
-	{ "requestheader-username-headers", FLAG_LIST, AT(requestheader_username_headers), NULL, "headers with the name: X-Remote-User" },
-	{ "service-account-extend-token-expiration", FLAG_BOOL, LATER, "true", "tokens in pods live a year, with a warning after an hour" },
-	{ "service-account-issuer", FLAG_ARRAY, AT(service_account_issuers), NULL, "who issues tokens of service accounts; the first one signs" },
-	{ "service-account-jwks-uri", FLAG_STRING, LATER, NULL, "where the keys are published, if not here" },
-	{ "service-account-key-file", FLAG_ARRAY, LATER, NULL, "keys that tokens are checked with; may be repeated" },
-	{ "service-account-lookup", FLAG_BOOL, REFUSED, "true", "tokens are good only while their account exists" },
-	{ "service-account-max-token-expiration", FLAG_DURATION, LATER, "0s", "longest life of a token" },
+	{ "enable-bootstrap-token-auth", FLAG_BOOL, AT(authn.bootstrap_tokens), "false", "recognize the tokens that nodes join with" },
+	{ "oidc-ca-file", FLAG_STRING, AT(authn.oidc_ca_file), NULL, "authority of the OpenID server's certificate" },
+	{ "oidc-client-id", FLAG_STRING, AT(authn.oidc_client_id), NULL, "the cluster's id there" },
+	{ "oidc-groups-claim", FLAG_STRING, AT(authn.oidc_groups_claim), NULL, "claim with the groups" },
+	{ "oidc-groups-prefix", FLAG_STRING, AT(authn.oidc_groups_prefix), NULL, "what groups from there begin with" },
+	{ "oidc-issuer-url", FLAG_STRING, AT(authn.oidc_issuer_url), NULL, "OpenID server whose tokens are accepted" },
+	{ "oidc-required-claim", FLAG_ARRAY, AT(authn.oidc_required_claims), NULL, "claim that a token must have: key=value" },
+	{ "oidc-signing-algs", FLAG_LIST, AT(authn.oidc_signing_algs), "RS256", "signatures that are accepted" },
+	{ "oidc-username-claim", FLAG_STRING, AT(authn.oidc_username_claim), "sub", "claim with the name of the user" },
+	{ "oidc-username-prefix", FLAG_STRING, AT(authn.oidc_username_prefix), NULL, "what names from there begin with" },
+	{ "requestheader-allowed-names", FLAG_LIST, AT(authn.requestheader_allowed_names), NULL, "names that a proxy's certificate may have; none: any" },
+	{ "requestheader-client-ca-file", FLAG_STRING, AT(authn.requestheader_client_ca_file), NULL, "authority of proxies that vouch for users in headers; also told to servers that extend the API" },
+	{ "requestheader-extra-headers-prefix", FLAG_LIST, AT(authn.requestheader_extra_headers_prefix), NULL, "headers with further facts: X-Remote-Extra-" },
+	{ "requestheader-group-headers", FLAG_LIST, AT(authn.requestheader_group_headers), NULL, "headers with groups: X-Remote-Group" },
+	{ "requestheader-uid-headers", FLAG_LIST, AT(authn.requestheader_uid_headers), NULL, "headers with the uid: X-Remote-Uid" },
+	{ "requestheader-username-headers", FLAG_LIST, AT(authn.requestheader_username_headers), NULL, "headers with the name: X-Remote-User" },
+	{ "service-account-extend-token-expiration", FLAG_BOOL, AT(authn.service_account_extend_expiration), "true", "tokens in pods live a year, with a warning after an hour" },
+	{ "service-account-issuer", FLAG_ARRAY, AT(authn.service_account_issuers), NULL, "who issues tokens of service accounts; the first one signs" },
+	{ "service-account-jwks-uri", FLAG_STRING, AT(authn.service_account_jwks_uri), NULL, "where the keys are published, if not here" },
+	{ "service-account-key-file", FLAG_ARRAY, AT(authn.service_account_key_files), NULL, "keys that tokens are checked with; may be repeated" },
+	{ "service-account-lookup", FLAG_BOOL, AT(authn.service_account_lookup), "true", "tokens are good only while their account exists" },
+	{ "service-account-max-token-expiration", FLAG_DURATION, AT(authn.service_account_max_expiration_ns), "0s", "longest life of a token" },
 	{ "service-account-signing-endpoint", FLAG_STRING, REFUSED, NULL, "socket of a program that signs tokens" },
-	{ "service-account-signing-key-file", FLAG_STRING, AT(service_account_signing_key_file), NULL, "key that signs tokens; without it one is made" },
-	{ "token-auth-file", FLAG_STRING, AT(token_auth_file), NULL, "CSV file of tokens: token,user,uid,\"group1,group2\"" },
+	{ "service-account-signing-key-file", FLAG_STRING, AT(authn.service_account_signing_key_file), NULL, "key that signs tokens; without it one is made" },
+	{ "token-auth-file", FLAG_STRING, AT(authn.token_auth_file), NULL, "CSV file of tokens: token,user,uid,\"group1,group2\"" },
 
 	FLAG_GROUP("Authorization"),
-	{ "authorization-config", FLAG_STRING, REFUSED, NULL, "file that says how it is decided what users may do" },
-	{ "authorization-mode", FLAG_LIST, LATER, "AlwaysAllow", "who decides what users may do: AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node" },
-	{ "authorization-policy-file", FLAG_STRING, REFUSED, NULL, "rules of ABAC" },
-	{ "authorization-webhook-cache-authorized-ttl", FLAG_DURATION, TUNING, "5m0s", "how long a yes of that server is kept" },
-	{ "authorization-webhook-cache-unauthorized-ttl", FLAG_DURATION, TUNING, "30s", "how long a no is kept" },
-	{ "authorization-webhook-config-file", FLAG_STRING, REFUSED, NULL, "kubeconfig of a server that decides" },
-	{ "authorization-webhook-version", FLAG_STRING, TUNING, "v1beta1", "API version to speak with it" },
+	{ "authorization-config", FLAG_STRING, AT(authz.config_file), NULL, "file that says how it is decided what users may do" },
+	{ "authorization-mode", FLAG_LIST, AT(authz.modes), NULL, "who decides what users may do: AlwaysAllow, AlwaysDeny, Webhook, RBAC, Node; default: Node,RBAC" },
+	{ "authorization-policy-file", FLAG_STRING, AT(authz.policy_file), NULL, "rules of ABAC" },
+	{ "authorization-webhook-cache-authorized-ttl", FLAG_DURATION, AT(authz.webhook_authorized_ttl_ns), "5m0s", "how long a yes of that server is kept" },
+	{ "authorization-webhook-cache-unauthorized-ttl", FLAG_DURATION, AT(authz.webhook_unauthorized_ttl_ns), "30s", "how long a no is kept" },
+	{ "authorization-webhook-config-file", FLAG_STRING, AT(authz.webhook_config_file), NULL, "kubeconfig of a server that decides" },
+	{ "authorization-webhook-version", FLAG_STRING, AT(authz.webhook_version), "v1beta1", "API version to speak with it" },
 
 	FLAG_GROUP("API enablement"),
 	{ "runtime-config", FLAG_ARRAY, AT(runtime_config), NULL, "APIs to serve or not: api/beta=true,apps/v1=true,..." },
@@ -154,9 +154,9 @@ const struct flag kube_apiserver_flags[] = {
 
 	FLAG_GROUP("Admission"),
 	{ "admission-control", FLAG_LIST, REFUSED, NULL, "admission plugins; deprecated" },
-	{ "admission-control-config-file", FLAG_STRING, REFUSED, NULL, "settings of admission plugins" },
-	{ "disable-admission-plugins", FLAG_LIST, LATER, NULL, "admission plugins to leave out" },
-	{ "enable-admission-plugins", FLAG_LIST, LATER, NULL, "admission plugins besides the default ones" },
+	{ "admission-control-config-file", FLAG_STRING, AT(admission.config_file), NULL, "settings of admission plugins" },
+	{ "disable-admission-plugins", FLAG_LIST, AT(admission.disable), NULL, "admission plugins to leave out" },
+	{ "enable-admission-plugins", FLAG_LIST, AT(admission.enable), NULL, "admission plugins besides the default ones" },
 
 	FLAG_GROUP("Metrics"),
 	{ "allow-metric-labels", FLAG_ARRAY, TUNING, NULL, "values that labels of metrics may have" },

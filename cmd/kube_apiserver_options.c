@@ -13,7 +13,9 @@
 #include "machinery/ip.h"
 
 static const char default_service_range[] = "10.0.0.0/24";
-static const char default_issuer[] = "https://kubernetes.default.svc.cluster.local";
+static const char *const default_issuers[] = { "https://kubernetes.default.svc.cluster.local", NULL };
+/* Kubernetes' own default lets everybody do everything; its installers all say this. */
+static const char *const default_modes[] = { "Node", "RBAC", NULL };
 
 enum { MAX_BODY = 3 << 20, SERVICE_IPS_MIN = 8 };
 
@@ -191,9 +193,9 @@ static int check_pairs(const struct kube_apiserver_flags *f, struct err *err)
 	    (r = check_pair(f->kubelet_client_certificate, "kubelet-client-certificate", f->kubelet_client_key, "kubelet-client-key", err)) < 0 ||
 	    (r = check_pair(f->etcd_certfile, "etcd-certfile", f->etcd_keyfile, "etcd-keyfile", err)) < 0)
 		return r;
-	if (f->requestheader_client_ca_file && !f->requestheader_username_headers[0])
+	if (f->authn.requestheader_client_ca_file && !f->authn.requestheader_username_headers[0])
 		return err_set(err, ERR_BAD_REQUEST, "--requestheader-client-ca-file needs --requestheader-username-headers");
-	if (!f->requestheader_client_ca_file && f->requestheader_username_headers[0] && f->client_ca_file)
+	if (!f->authn.requestheader_client_ca_file && f->authn.requestheader_username_headers[0] && f->client_ca_file)
 		return err_set(err, ERR_BAD_REQUEST, "--requestheader-username-headers needs --requestheader-client-ca-file");
 	for (size_t i = 0; f->etcd_servers[i]; i++)
 		if (!str_starts(str_of(f->etcd_servers[i]), STR("http://")) && !str_starts(str_of(f->etcd_servers[i]), STR("https://")))
@@ -244,20 +246,16 @@ static void copy(struct kube_apiserver *k)
 		.tls_min_version = f->tls_min_version,
 		.tls_cipher_suites = join(k->arena, f->tls_cipher_suites),
 		.sni_cert_keys = f->tls_sni_cert_keys,
-		.token_auth_file = f->token_auth_file,
 		.encryption_config = f->encryption_provider_config,
-		.requestheader_client_ca_file = f->requestheader_client_ca_file,
-		.requestheader_allowed_names = f->requestheader_allowed_names,
-		.requestheader_username_headers = f->requestheader_username_headers,
-		.requestheader_group_headers = f->requestheader_group_headers,
-		.requestheader_extra_headers_prefix = f->requestheader_extra_headers_prefix,
-		.requestheader_uid_headers = f->requestheader_uid_headers,
 		.kubelet_client_cert = f->kubelet_client_certificate,
 		.kubelet_client_key = f->kubelet_client_key,
 		.kubelet_ca = f->kubelet_certificate_authority,
 		.kubelet_preferred_address_types = join(k->arena, f->kubelet_preferred_address_types),
-		.service_account_signing_key_file = f->service_account_signing_key_file,
-		.service_account_issuer = f->service_account_issuers[0] ? f->service_account_issuers[0] : default_issuer,
+		.authn = f->authn,
+		.authz = f->authz,
+		.admission = f->admission,
+		.audit = f->audit,
+		.priority_and_fairness = f->priority_and_fairness,
 		.event_ttl_s = f->event_ttl_ns / NS_PER_S,
 		.compaction_interval_ms = f->compaction_interval_ns / NS_PER_MS,
 		.max_requests_inflight = (unsigned)f->max_requests_inflight,
@@ -267,10 +265,14 @@ static void copy(struct kube_apiserver *k)
 		.shutdown_delay_ms = f->shutdown_delay_ns / NS_PER_MS,
 		.max_body_bytes = MAX_BODY,
 		.profiling = f->profiling,
-		.anonymous_auth = f->anonymous_auth,
 		.allow_privileged = f->allow_privileged,
 	};
-	o->api_audiences = f->api_audiences[0] ? join(k->arena, f->api_audiences) : o->service_account_issuer;
+	if (!o->authn.service_account_issuers[0])
+		o->authn.service_account_issuers = default_issuers;
+	if (!o->authn.api_audiences[0])
+		o->authn.api_audiences = o->authn.service_account_issuers;
+	if (!o->authz.modes[0] && !o->authz.config_file)
+		o->authz.modes = default_modes;
 	if (f->etcd_servers[0])
 		o->store = (struct store_options){
 			.endpoints = f->etcd_servers, .ca_file = f->etcd_cafile, .cert_file = f->etcd_certfile, .key_file = f->etcd_keyfile,

@@ -57,10 +57,11 @@ def test_tree(t):
             t.check(f"{folder}/ has a place in the house", False, "add it to HOUSE in tests/layers_test.py")
             continue
         bad = []
-        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
-            if name.endswith((".c", ".h")):
-                with open(os.path.join(ROOT, folder, name)) as f:
-                    bad += [f"{folder}/{name} includes {to}/" for to in wrong_arrows(folder, f.read())]
+        for path, _, names in sorted(os.walk(os.path.join(ROOT, folder))):
+            for name in sorted(names):
+                if name.endswith((".c", ".h")):
+                    with open(os.path.join(path, name)) as f:
+                        bad += [f"{path}/{name} includes {to}/" for to in wrong_arrows(folder, f.read())]
         t.check(f"arrows of {folder}/ point downward", not bad, "\n".join(bad))
 
 

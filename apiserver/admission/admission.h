@@ -1,0 +1,33 @@
+/*
+ * admission/: what a cluster's rules make of a write, and whether they take it. A plugin is one file and one row of the table in
+ * admission.c, in Kubernetes' order; plugins.h is what they share. --enable-admission-plugins and --disable-admission-plugins
+ * choose, AdmissionConfiguration (config.c) configures.
+ */
+#ifndef C8S_APISERVER_ADMISSION_ADMISSION_H
+#define C8S_APISERVER_ADMISSION_ADMISSION_H
+
+#include "apiserver/request.h"
+
+struct admission;
+
+struct admission_options {
+	const char *const *enable, *const *disable; /* names of plugins; NULL-ended */
+	const char *config_file;      /* --admission-control-config-file */
+};
+
+/* The plugins that are on, with their configuration. */
+int admission_new(struct apiserver *s, struct admission **ret, struct err *err);
+void admission_free(struct admission *a); /* (suspends) NULL is fine */
+
+/* All plugins, one after the other: 0, or what the first one that refuses returns. */
+int admission_mutate(struct request *q, struct err *err);
+int admission_validate(struct request *q, struct err *err);
+/* Both, for an object that is going to be removed: q->old is the object. */
+int admission_remove(struct request *q, struct err *err);
+/*
+ * Both, for what is not stored (a Binding, an Eviction, a TokenRequest, a review; the options of exec and its kin): q->object
+ * and q->type are the object for the time of the call, in its hub version. *object may be replaced.
+ */
+int admission_pass(struct request *q, const struct type *type, struct val *object, struct err *err);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * audit/: what was asked, by whom, and what came of it, as the audit policy wants it told.
+ *
+ *	audit.c       the stage: every request gets its name and its event; what later stages know is added as they know it
+ *	policy.h      the policy file: which rule a request falls under, and so its level and stages
+ *	event.c       an audit.k8s.io/v1 Event as JSON
+ *	log.h         JSON lines in a file, with rotation
+ *	backend.h     batching towards a webhook, buffering, truncation
+ */
+#ifndef C8S_APISERVER_AUDIT_AUDIT_H
+#define C8S_APISERVER_AUDIT_AUDIT_H
+
+#include "apiserver/request.h"
+
+struct audit;
+struct audit_event;
+
+/* Of the log and of the webhook alike; names and units as the flags --audit-log-... and --audit-webhook-... have them. */
+struct audit_backend_options {
+	const char *mode;             /* "batch", "blocking" or "blocking-strict" */
+	int64_t buffer_size, max_batch_size, max_batch_wait_ns, throttle_burst;
+	double throttle_qps;
+	bool throttle, truncate;
+	int64_t truncate_batch_bytes, truncate_event_bytes;
+	const char *version;          /* "audit.k8s.io/v1" */
+};
+
+struct audit_options {
+	const char *policy_file;
+	const char *log_path, *log_format;
+	int64_t log_max_age_days, log_max_backups, log_max_size_mb;
+	bool log_compress;
+	struct audit_backend_options log, webhook;
+	const char *webhook_config_file;
+	int64_t webhook_initial_backoff_ns;
+};
+
+int audit_new(struct apiserver *s, struct audit **ret, struct err *err);
+/* (suspends) Sends what is left, within bounds. NULL is fine. */
+void audit_free(struct audit *a);
+/* (suspends, until canceled) Sends events. */
+int audit_run(struct apiserver *s, struct err *err);
+
+/*
+ * A fact about the request that its event shows (and nobody else): "pod-security.kubernetes.io/enforce-policy". The first value
+ * of a key stays. Texts live as long as the request.
+ */
+void audit_annotate(struct request *q, str key, str value);
+
+/* What later stages know: the object that was sent, the answer's beginning (streams), its end. */
+void audit_request_object(struct request *q, struct val object, const struct type *type);
+void audit_response_started(struct request *q, int status);
+void audit_response_complete(struct request *q, int status);
+
+#endif
