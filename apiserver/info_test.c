@@ -145,7 +145,7 @@ TEST(route_finds_what_is_served)
 TEST(info_refuses_what_is_no_path)
 {
 	struct call c;
-	char deep[1024] = "/api/v1";
+	static char deep[1024] = "/api/v1";
 
 	call_init(&c);
 	call_new(&c, STR("GET"), STR("/api/v1/pods/%zz"));

@@ -19,4 +19,4 @@ static int mutate(struct request *q, struct err *err)
 	return 0;
 }
 
-const struct admission_plugin admission_default_ingress_class = { "DefaultIngressClass", mutate, NULL };
+const struct admission_plugin admission_default_ingress_class = { .name = "DefaultIngressClass", .mutate = mutate };

@@ -20,4 +20,4 @@ static int mutate(struct request *q, struct err *err)
 	return 0;
 }
 
-const struct admission_plugin admission_default_storage_class = { "DefaultStorageClass", mutate, NULL };
+const struct admission_plugin admission_default_storage_class = { .name = "DefaultStorageClass", .mutate = mutate };

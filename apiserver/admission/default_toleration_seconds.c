@@ -33,4 +33,4 @@ static int mutate(struct request *q, struct err *err)
 	return 0;
 }
 
-const struct admission_plugin admission_default_toleration_seconds = { "DefaultTolerationSeconds", mutate, NULL };
+const struct admission_plugin admission_default_toleration_seconds = { .name = "DefaultTolerationSeconds", .mutate = mutate };

@@ -34,4 +34,4 @@ static int lifecycle(struct request *q, struct err *err)
 	return r;
 }
 
-const struct admission_plugin admission_namespace_lifecycle = { "NamespaceLifecycle", lifecycle, NULL };
+const struct admission_plugin admission_namespace_lifecycle = { .name = "NamespaceLifecycle", .mutate = lifecycle };

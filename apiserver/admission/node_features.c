@@ -50,4 +50,4 @@ static int validate(struct request *q, struct err *err)
 				STR_ARG(missing), STR_ARG(name));
 }
 
-const struct admission_plugin admission_node_features = { "NodeDeclaredFeatureValidator", NULL, validate };
+const struct admission_plugin admission_node_features = { .name = "NodeDeclaredFeatureValidator", .validate = validate };

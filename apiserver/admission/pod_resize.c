@@ -68,4 +68,4 @@ static int validate(struct request *q, struct err *err)
 	return check_room(q, node->val);
 }
 
-const struct admission_plugin admission_pod_resize = { "PodResizeValidator", NULL, validate };
+const struct admission_plugin admission_pod_resize = { .name = "PodResizeValidator", .validate = validate };

@@ -84,4 +84,4 @@ static int validate(struct request *q, struct err *err)
 				STR_ARG(other->key));
 }
 
-const struct admission_plugin admission_priority = { "Priority", mutate, validate };
+const struct admission_plugin admission_priority = { .name = "Priority", .mutate = mutate, .validate = validate };

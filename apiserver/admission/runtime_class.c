@@ -142,4 +142,4 @@ static int validate(struct request *q, struct err *err)
 	return 0;
 }
 
-const struct admission_plugin admission_runtime_class = { "RuntimeClass", mutate, validate };
+const struct admission_plugin admission_runtime_class = { .name = "RuntimeClass", .mutate = mutate, .validate = validate };

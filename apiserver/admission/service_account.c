@@ -103,4 +103,4 @@ static int mutate(struct request *q, struct err *err)
 	return 0;
 }
 
-const struct admission_plugin admission_service_account = { "ServiceAccount", mutate, NULL };
+const struct admission_plugin admission_service_account = { .name = "ServiceAccount", .mutate = mutate };

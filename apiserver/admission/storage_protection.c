@@ -28,4 +28,4 @@ static int mutate(struct request *q, struct err *err)
 	return 0;
 }
 
-const struct admission_plugin admission_storage_protection = { "StorageObjectInUseProtection", mutate, NULL };
+const struct admission_plugin admission_storage_protection = { .name = "StorageObjectInUseProtection", .mutate = mutate };

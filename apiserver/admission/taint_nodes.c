@@ -17,4 +17,4 @@ static int mutate(struct request *q, struct err *err)
 	return 0;
 }
 
-const struct admission_plugin admission_taint_nodes = { "TaintNodesByCondition", mutate, NULL };
+const struct admission_plugin admission_taint_nodes = { .name = "TaintNodesByCondition", .mutate = mutate };
