@@ -76,8 +76,7 @@ def test_usage(t):
         (["--profiling", "false"], "unexpected argument 'false'"),
         (["--profiling=perhaps"], 'flag: strconv.ParseBool: parsing "perhaps": invalid syntax'),
         (["--bind-address=localhost"], 'failed to parse IP: "localhost"'),
-        (["--oidc-issuer-url=https://x"], "not supported by c8s yet: --oidc-issuer-url=https://x"),
-        (["--audit-log-path=/x"], "not supported by c8s yet: --audit-log-path=/x"),
+        (["--tracing-config-file=/x"], "not supported by c8s yet: --tracing-config-file=/x"),
         (["--service-cluster-ip-range=nonsense"], "service-cluster-ip-range[0] is not a valid cidr"),
         (["--service-cluster-ip-range=10.0.0.0/30"], "must be at least 8 IP addresses"),
         (["--service-cluster-ip-range=10.0.0.0/24,10.1.0.0/24"], "must be of different IP family"),
@@ -135,6 +134,25 @@ def test_life(t):
             t.check("SIGINT stops it too", code == 0, f"exit {code}\n{errors}")
 
 
+def test_certificates_by_name(t):
+    """--tls-sni-cert-key: names in the flag, else those of the certificate; others get the usual one."""
+    with tempfile.TemporaryDirectory() as dir_:
+        for name in ("flag", "own"):
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                            "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}.example", "-keyout", f"{dir_}/{name}.key",
+                            "-out", f"{dir_}/{name}.crt"], check=True, capture_output=True, timeout=SECONDS)
+        with Server("--data-dir", f"{dir_}/d", "--secure-port=0", "--bind-address=127.0.0.1",
+                    f"--tls-sni-cert-key={dir_}/flag.crt,{dir_}/flag.key:a.example,*.b.example",
+                    f"--tls-sni-cert-key={dir_}/own.crt,{dir_}/own.key") as s:
+            rows = [("a.example", "flag"), ("x.b.example", "flag"), ("own.example", "own"), ("flag.example", "kube-apiserver"),
+                    ("localhost", "kube-apiserver")]
+            for name, wanted in rows:
+                r = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{s.port}", "-servername", name], input="",
+                                   capture_output=True, text=True, timeout=SECONDS)
+                got = re.search(r"^subject=.*CN ?= ?(\S+)", r.stdout, re.M)
+                t.check(f"{name} gets the certificate of {wanted}", got and got.group(1) == wanted, r.stdout[:400] + r.stderr)
+
+
 def test_directory_errors(t):
     with tempfile.TemporaryDirectory() as parent:
         file = os.path.join(parent, "file")
@@ -172,8 +190,8 @@ def test_kubeadm(t):
             t.check("kubeadm's flags are understood", s.port > 0 and certificate(s.port, f"{pki}/ca.crt") is not None, s.line)
             t.check("nothing is made that flags name", not os.path.exists(f"{other}/pki") and not os.path.exists(f"{other}/admin.conf"))
             code, errors = s.stop()
-            t.check("what has no effect yet is said", code == 0 and "--authorization-mode, --enable-admission-plugins" in errors, errors)
+            t.check("what has no effect yet is said", code == 0 and "--proxy-client-cert-file, --proxy-client-key-file" in errors, errors)
         shutil.rmtree(other)
 
 
-tap.run([test_usage, test_help, test_life, test_directory_errors, test_kubeadm])
+tap.run([test_usage, test_help, test_life, test_certificates_by_name, test_directory_errors, test_kubeadm])
