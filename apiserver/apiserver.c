@@ -105,7 +105,9 @@ static int make_tls(struct apiserver *s, struct err *err)
 		.cert_file = o->cert_file,
 		.key_file = o->key_file,
 		.ca_file = o->client_ca_file,
-		.client_auth = o->client_ca_file ? TLS_CLIENT_AUTH_REQUEST : TLS_CLIENT_AUTH_NONE,
+		.other_ca_file = o->authn.requestheader_client_ca_file,
+		.client_auth = o->client_ca_file || o->authn.requestheader_client_ca_file ? TLS_CLIENT_AUTH_REQUEST :
+											     TLS_CLIENT_AUTH_NONE,
 		.min_version = o->tls_min_version,
 		.cipher_suites = o->tls_cipher_suites,
 		.alpn = alpn,

@@ -203,6 +203,13 @@ static int make_endpoints(struct apiserver *s, size_t i, struct err *err)
 	return service_sync_endpoints(s, true, err);
 }
 
+/* Once, at the start: whoever removes or changes a default role later means it. */
+static int make_roles(struct apiserver *s, size_t i, struct err *err)
+{
+	(void)i;
+	return rbac_bootstrap(s, err);
+}
+
 struct part {
 	int (*make)(struct apiserver *s, size_t i, struct err *err);
 	size_t n;
@@ -252,8 +259,10 @@ static int run_jobs(struct apiserver *s, bool second, struct err *err)
 	struct part all[16];
 	fiber_group_init(&group);
 	size_t n = parts(all, second);
-	if (!second)
+	if (!second) {
 		all[n++] = (struct part){ make_endpoints, 1, "endpoints of the service kubernetes" };
+		all[n++] = (struct part){ make_roles, 1, "default roles" };
+	}
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < all[i].n; k++) {
 			struct job *j = ARENA_NEW(&a, struct job);

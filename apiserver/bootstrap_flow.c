@@ -4,8 +4,7 @@
  * unless somebody said in an annotation that they are their own.
  */
 #include "apiserver/bootstrap_priv.h"
-#include "apiserver/cache.h"
-#include "base/fiber.h"
+#include "apiserver/follow.h"
 #include "base/log.h"
 #include "codec/atoms.h"
 
@@ -277,54 +276,17 @@ int flow_sync_all(struct apiserver *s, struct err *err)
 	return 0;
 }
 
-struct follower {
-	struct cache_watcher watcher;
-	struct fiber_cond *woken;
-	bool *due;
-};
-
-static void wake(struct cache_watcher *w)
-{
-	struct follower *f = CONTAINER_OF(w, struct follower, watcher);
-	*f->due = true;
-	fiber_cond_signal(f->woken);
-}
-
-/* Begins (again) to hear of the kind's events from now on, and forgets those that came. */
-static void listen(struct apiserver *s, struct follower *f, str resource)
-{
-	struct kind *kind = kinds_find(&s->kinds, STR(GROUP), resource);
-	if (f->watcher.ended || !f->watcher.kind) {
-		cache_watch_end(&f->watcher);
-		if (kind && cache_watch_begin(kind, cache_revision(s->cache), &f->watcher, NULL) < 0)
-			f->watcher.kind = NULL;
-	}
-	while (f->watcher.kind && cache_watch_next(&f->watcher))
-		;
-}
-
 int flow_follow(struct apiserver *s, struct err *err)
 {
-	static const str resources[] = { STR_INIT("flowschemas"), STR_INIT("prioritylevelconfigurations") };
-	struct fiber_cond woken = FIBER_COND_INIT(woken, "a change of flow schemas");
-	bool due = true;
-	struct follower f[ARRAY_LEN(resources)];
-	for (size_t i = 0; i < ARRAY_LEN(f); i++)
-		f[i] = (struct follower){ .watcher.wake = wake, .woken = &woken, .due = &due };
-	int r = 0;
-	while (r == 0) {
-		for (size_t i = 0; i < ARRAY_LEN(f); i++)
-			listen(s, &f[i], resources[i]);
-		if (due) {
-			due = false;
-			struct err failed = ERR_INIT;
-			if (flow_sync_all(s, &failed) < 0)
-				log_warn("conditions of flow schemas could not be written", KV("error", &failed));
-		} else {
-			r = fiber_cond_wait(&woken, err);
-		}
+	struct kind *const kinds[] = { kinds_find(&s->kinds, STR(GROUP), STR("flowschemas")),
+				       kinds_find(&s->kinds, STR(GROUP), STR("prioritylevelconfigurations")) };
+	CLEANUP(follow_done) struct follow changes;
+	follow_init(&changes, s->cache, kinds, ARRAY_LEN(kinds));
+	int r;
+	while ((r = follow_wait(&changes, err)) == 0) {
+		struct err failed = ERR_INIT;
+		if (flow_sync_all(s, &failed) < 0)
+			log_warn("conditions of flow schemas could not be written", KV("error", &failed));
 	}
-	for (size_t i = 0; i < ARRAY_LEN(f); i++)
-		cache_watch_end(&f[i].watcher);
 	return r;
 }

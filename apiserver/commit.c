@@ -2,6 +2,7 @@
  * Committing a write: the object goes to the store under the condition that nobody else was there since it was read. On
  * disk it is acknowledged; refused, the request begins again with what is stored now.
  */
+#include "apiserver/admission/admission.h"
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
 #include "apiserver/meta.h"
@@ -16,6 +17,7 @@ enum { NAME_ATTEMPTS = 8, NAME_RETRY_S = 1 };
 
 void write_finish(struct request *q, bool stored)
 {
+	admission_finish(q, stored);
 	if (!q->begun)
 		return;
 	q->begun = false;
@@ -96,6 +98,8 @@ static int put(struct request *q, str key, struct val object, struct err *err)
 {
 	struct object *now;
 	int r = stored_put(q, q->endpoint->kind, key, object, q->current ? q->current->revision : STORE_ABSENT, &now, err);
+	if (r < 0)
+		admission_finish(q, true); /* it may be stored all the same */
 	if (r <= 0)
 		return r < 0 ? r : outrun(q, now);
 	write_finish(q, true);

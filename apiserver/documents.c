@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "apiserver/documents_priv.h"
+#include "apiserver/fairness/fairness.h"
 #include "apiserver/metrics.h"
 #include "apiserver/negotiate.h"
 #include "apiserver/version.h"
@@ -253,12 +254,18 @@ int nonresource_handle(struct request *q, struct err *err)
 		return openapi_v2_handle(q, err);
 	if (below(path, STR("/openapi/v3"), &rest, &slash))
 		return openapi_v3_handle(q, slash && !rest.n ? STR("/") : rest, err);
+	if (str_eq(path, STR("/.well-known/openid-configuration")))
+		return openid_configuration_answer(q, err);
+	if (str_eq(path, STR("/openid/v1/jwks")))
+		return openid_keys_answer(q, err);
 	if (str_eq(path, STR("/metrics")))
 		return metrics_handle(q, err);
 	static const str health[] = { STR_INIT("/healthz"), STR_INIT("/livez"), STR_INIT("/readyz") };
 	for (size_t i = 0; i < ARRAY_LEN(health); i++)
 		if (below(path, health[i], &rest, &slash) && !(slash && !rest.n))
 			return health_handle(q, str_skip(health[i], 1), rest, err);
+	if (below(path, STR("/debug/api_priority_and_fairness"), &rest, &slash))
+		return fairness_dump(q, rest, err);
 	if (below(path, STR("/debug"), &rest, &slash))
 		return debug_handle(q, rest, err);
 	return err_set(err, ERR_NOT_FOUND, "no such path");

@@ -8,6 +8,10 @@ static const struct {
 	{ STR_INIT("certificates.k8s.io"), STR_INIT("certificatesigningrequests"), &csr_hooks },
 	{ STR_INIT("flowcontrol.apiserver.k8s.io"), STR_INIT("flowschemas"), &flow_schema_hooks },
 	{ STR_INIT("flowcontrol.apiserver.k8s.io"), STR_INIT("prioritylevelconfigurations"), &priority_level_hooks },
+	{ STR_INIT("rbac.authorization.k8s.io"), STR_INIT("clusterrolebindings"), &role_binding_hooks },
+	{ STR_INIT("rbac.authorization.k8s.io"), STR_INIT("clusterroles"), &cluster_role_hooks },
+	{ STR_INIT("rbac.authorization.k8s.io"), STR_INIT("rolebindings"), &role_binding_hooks },
+	{ STR_INIT("rbac.authorization.k8s.io"), STR_INIT("roles"), &role_hooks },
 	{ STR_INIT(""), STR_INIT("services"), &service_hooks },
 };
 

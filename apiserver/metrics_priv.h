@@ -53,4 +53,19 @@ struct metrics {
 
 void metrics_write(const struct metrics *m, struct apiserver *s, struct buf *b);
 
+/* ---- the text form, for other rooms' metrics too ---- */
+
+/* A family that has been begun. */
+struct metrics_family {
+	struct buf *b;
+	size_t begin, lines;      /* where it begins, and where its first series would */
+};
+
+struct metrics_family metrics_family(struct buf *b, const char *name, const char *type, const char *help);
+/* For families that may be empty: those without a series go again. */
+void metrics_family_end(const struct metrics_family *f);
+/* labels: what all lines of the series carry, `a="b",c="d"` or "". n limits, n + 1 buckets. */
+void metrics_histogram(struct buf *b, const char *name, str labels, const char *const *limits, const uint64_t *buckets, size_t n,
+		       double sum);
+
 #endif

@@ -19,29 +19,21 @@ static const char *const seconds[] = { METRICS_SECONDS(LIMIT_TEXT) };
 static const char *const sizes[] = { METRICS_BYTES(LIMIT_TEXT) };
 #undef LIMIT_TEXT
 
-/* A family that has been begun. */
-struct family {
-	struct buf *b;
-	size_t begin, lines;      /* where it begins, and where its first series would */
-};
-
-static struct family family(struct buf *b, const char *name, const char *type, const char *help)
+struct metrics_family metrics_family(struct buf *b, const char *name, const char *type, const char *help)
 {
 	size_t begin = b->n;
 	buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-	return (struct family){ .b = b, .begin = begin, .lines = b->n };
+	return (struct metrics_family){ .b = b, .begin = begin, .lines = b->n };
 }
 
-/* For families that may be empty. */
-static void family_end(const struct family *f)
+void metrics_family_end(const struct metrics_family *f)
 {
 	if (f->b->n == f->lines)
 		f->b->p[f->b->n = f->begin] = '\0';
 }
 
-/* labels: what all lines of the series carry, `a="b",c="d"` or "". */
-static void histogram(struct buf *b, const char *name, str labels, const char *const *limits, const uint64_t *buckets,
-		      size_t n, double sum)
+void metrics_histogram(struct buf *b, const char *name, str labels, const char *const *limits, const uint64_t *buckets, size_t n,
+		       double sum)
 {
 	uint64_t total = 0;
 	const char *comma = labels.n ? "," : "";
@@ -57,7 +49,7 @@ static void histogram(struct buf *b, const char *name, str labels, const char *c
 
 static void duration(struct buf *b, const char *name, str labels, const struct metrics_duration *d)
 {
-	histogram(b, name, labels, seconds, d->buckets, METRICS_N_SECONDS, (double)d->sum_ns / 1e9);
+	metrics_histogram(b, name, labels, seconds, d->buckets, METRICS_N_SECONDS, (double)d->sum_ns / 1e9);
 }
 
 /* ---- requests ---- */
@@ -100,12 +92,12 @@ static uint64_t total(const uint64_t *buckets, size_t n)
 }
 
 /* Every series of every endpoint and path: write says what to show of it. */
-static void each_series(const struct metrics *m, struct family f, void (*write)(const struct metrics_series *s, struct buf *b))
+static void each_series(const struct metrics *m, struct metrics_family f, void (*write)(const struct metrics_series *s, struct buf *b))
 {
 	for (size_t i = 0; i <= m->kinds->n_endpoints; i++)
 		for (const struct metrics_series *s = m->endpoints[i]; s; s = s->next)
 			write(s, f.b);
-	family_end(&f);
+	metrics_family_end(&f);
 }
 
 static void write_total(const struct metrics_series *s, struct buf *b)
@@ -139,7 +131,7 @@ static void write_longrunning(const struct metrics_series *s, struct buf *b)
 }
 
 /* An endpoint can be watched with several scopes; the events are counted by endpoint. */
-static void write_events(const struct metrics *m, struct family f, bool bytes)
+static void write_events(const struct metrics *m, struct metrics_family f, bool bytes)
 {
 	for (size_t i = 0; i < m->kinds->n_endpoints; i++) {
 		uint64_t buckets[METRICS_N_BYTES + 1] = { 0 }, sum = 0;
@@ -157,33 +149,33 @@ static void write_events(const struct metrics *m, struct family f, bool bytes)
 		label(&l, "resource", r->name);
 		label(&l, "version", r->version);
 		if (bytes)
-			histogram(f.b, "apiserver_watch_events_sizes", str_span(l.text, l.n), sizes, buckets, METRICS_N_BYTES,
+			metrics_histogram(f.b, "apiserver_watch_events_sizes", str_span(l.text, l.n), sizes, buckets, METRICS_N_BYTES,
 				  (double)sum);
 		else
 			buf_addf(f.b, "apiserver_watch_events_total{%s} %llu\n", l.text, (unsigned long long)n);
 	}
-	family_end(&f);
+	metrics_family_end(&f);
 }
 
 static void write_requests(const struct metrics *m, struct buf *b)
 {
-	each_series(m, family(b, "apiserver_request_total", "counter", "Requests by what was asked and how it was answered."),
+	each_series(m, metrics_family(b, "apiserver_request_total", "counter", "Requests by what was asked and how it was answered."),
 		    write_total);
-	each_series(m, family(b, "apiserver_request_duration_seconds", "histogram",
+	each_series(m, metrics_family(b, "apiserver_request_duration_seconds", "histogram",
 			      "How long requests took, without those that last."), write_duration);
-	each_series(m, family(b, "apiserver_request_sli_duration_seconds", "histogram",
+	each_series(m, metrics_family(b, "apiserver_request_sli_duration_seconds", "histogram",
 			      "How long requests took that the service level counts."), write_sli_duration);
-	each_series(m, family(b, "apiserver_longrunning_requests", "gauge", "Watches and other requests that last."),
+	each_series(m, metrics_family(b, "apiserver_longrunning_requests", "gauge", "Watches and other requests that last."),
 		    write_longrunning);
-	write_events(m, family(b, "apiserver_watch_events_total", "counter", "Events sent to watchers."), false);
-	write_events(m, family(b, "apiserver_watch_events_sizes", "histogram", "Bytes of the events sent to watchers."), true);
+	write_events(m, metrics_family(b, "apiserver_watch_events_total", "counter", "Events sent to watchers."), false);
+	write_events(m, metrics_family(b, "apiserver_watch_events_sizes", "histogram", "Bytes of the events sent to watchers."), true);
 }
 
 static void write_inflight(const struct flow_control *flow, struct buf *b)
 {
 	unsigned reading, writing;
 	fairness_count(flow, &reading, &writing);
-	family(b, "apiserver_current_inflight_requests", "gauge", "Requests at work now, without those that last.");
+	metrics_family(b, "apiserver_current_inflight_requests", "gauge", "Requests at work now, without those that last.");
 	buf_addf(b, "apiserver_current_inflight_requests{request_kind=\"mutating\"} %u\n"
 		    "apiserver_current_inflight_requests{request_kind=\"readOnly\"} %u\n",
 		 writing, reading);
@@ -206,7 +198,7 @@ static void write_store_requests(const struct metrics *m, struct buf *b)
 	};
 
 	for (size_t f = 0; f < ARRAY_LEN(names); f++) {
-		struct family fam = family(b, names[f], f ? "counter" : "histogram", helps[f]);
+		struct metrics_family fam = metrics_family(b, names[f], f ? "counter" : "histogram", helps[f]);
 		for (size_t i = 0; i < m->kinds->n_kinds * METRICS_STORE_MAX; i++) {
 			const struct metrics_store *s = m->stores[i];
 			const struct kind *kind = &m->kinds->kinds[i / METRICS_STORE_MAX];
@@ -221,19 +213,19 @@ static void write_store_requests(const struct metrics *m, struct buf *b)
 			else
 				buf_addf(b, "%s{%s} %llu\n", names[f], l.text, (unsigned long long)(f == 1 ? s->requests : s->errors));
 		}
-		family_end(&fam);
+		metrics_family_end(&fam);
 	}
 }
 
 static void write_objects(const struct kinds *kinds, struct buf *b)
 {
-	family(b, "apiserver_storage_objects", "gauge", "Stored objects by resource.");
+	metrics_family(b, "apiserver_storage_objects", "gauge", "Stored objects by resource.");
 	for (size_t i = 0; i < kinds->n_kinds; i++) {
 		const struct kind *k = &kinds->kinds[i];
 		buf_addf(b, "apiserver_storage_objects{resource=\"" STR_FMT "%s" STR_FMT "\"} %zu\n", STR_ARG(k->resource),
 			 k->group.n ? "." : "", STR_ARG(k->group), k->objects ? omap_len(k->objects) : 0);
 	}
-	family(b, "apiserver_resource_objects", "gauge", "Stored objects by group and resource.");
+	metrics_family(b, "apiserver_resource_objects", "gauge", "Stored objects by group and resource.");
 	for (size_t i = 0; i < kinds->n_kinds; i++) {
 		const struct kind *k = &kinds->kinds[i];
 		buf_addf(b, "apiserver_resource_objects{group=\"" STR_FMT "\",resource=\"" STR_FMT "\"} %zu\n", STR_ARG(k->group),
@@ -246,15 +238,15 @@ static void write_store(const struct apiserver *s, struct buf *b)
 	struct store_stats stats = { 0 };
 
 	store_stats(s->store, &stats);
-	family(b, "apiserver_storage_size_bytes", "gauge", "Size of the database, as far as it is known.");
+	metrics_family(b, "apiserver_storage_size_bytes", "gauge", "Size of the database, as far as it is known.");
 	buf_addf(b, "apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"} %lld\n", (long long)stats.size_bytes);
-	family(b, "apiserver_storage_decode_errors_total", "counter", "Stored values that could not be decoded and are left out.");
+	metrics_family(b, "apiserver_storage_decode_errors_total", "counter", "Stored values that could not be decoded and are left out.");
 	buf_addf(b, "apiserver_storage_decode_errors_total %llu\n", (unsigned long long)cache_undecodable(s->cache));
-	family(b, "c8s_store_revision", "gauge", "Revision of the newest write.");
+	metrics_family(b, "c8s_store_revision", "gauge", "Revision of the newest write.");
 	buf_addf(b, "c8s_store_revision %lld\n", (long long)stats.revision);
-	family(b, "c8s_store_commits_total", "counter", "Transactions of the embedded store; writes share them.");
+	metrics_family(b, "c8s_store_commits_total", "counter", "Transactions of the embedded store; writes share them.");
 	buf_addf(b, "c8s_store_commits_total %llu\n", (unsigned long long)stats.commits);
-	family(b, "c8s_store_writes_total", "counter", "Writes in those transactions.");
+	metrics_family(b, "c8s_store_writes_total", "counter", "Writes in those transactions.");
 	buf_addf(b, "c8s_store_writes_total %llu\n", (unsigned long long)stats.writes);
 }
 
@@ -302,26 +294,26 @@ static void write_process(const struct apiserver *s, struct buf *b)
 	struct rlimit files;
 
 	if (read_stat(stat, FIELDS)) {
-		family(b, "process_cpu_seconds_total", "counter", "Processor time used, in seconds.");
+		metrics_family(b, "process_cpu_seconds_total", "counter", "Processor time used, in seconds.");
 		buf_addf(b, "process_cpu_seconds_total %.2f\n", (double)(stat[UTIME] + stat[STIME]) / (double)sysconf(_SC_CLK_TCK));
-		family(b, "process_resident_memory_bytes", "gauge", "Resident memory in bytes.");
+		metrics_family(b, "process_resident_memory_bytes", "gauge", "Resident memory in bytes.");
 		buf_addf(b, "process_resident_memory_bytes %lld\n", stat[RSS] * (long long)sysconf(_SC_PAGESIZE));
-		family(b, "process_virtual_memory_bytes", "gauge", "Virtual memory in bytes.");
+		metrics_family(b, "process_virtual_memory_bytes", "gauge", "Virtual memory in bytes.");
 		buf_addf(b, "process_virtual_memory_bytes %lld\n", stat[VSIZE]);
 	}
-	family(b, "process_open_fds", "gauge", "Open file descriptors.");
+	metrics_family(b, "process_open_fds", "gauge", "Open file descriptors.");
 	buf_addf(b, "process_open_fds %u\n", count_fds());
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		family(b, "process_max_fds", "gauge", "How many file descriptors may be open.");
+		metrics_family(b, "process_max_fds", "gauge", "How many file descriptors may be open.");
 		buf_addf(b, "process_max_fds %llu\n", (unsigned long long)files.rlim_cur);
 	}
-	family(b, "process_start_time_seconds", "gauge", "When the process began, in seconds since 1970.");
+	metrics_family(b, "process_start_time_seconds", "gauge", "When the process began, in seconds since 1970.");
 	buf_addf(b, "process_start_time_seconds %.3f\n", (double)s->started_wall_ns / 1e9);
 }
 
 static void write_build(struct buf *b)
 {
-	family(b, "kubernetes_build_info", "gauge", "Always 1; the labels tell the version.");
+	metrics_family(b, "kubernetes_build_info", "gauge", "Always 1; the labels tell the version.");
 	buf_addf(b, "kubernetes_build_info{build_date=\"%s\",compiler=\"%s\",git_commit=\"%s\",git_tree_state=\"%s\","
 		    "git_version=\"%s\",go_version=\"%s\",major=\"%s\",minor=\"%s\",platform=\"%s\"} 1\n",
 		 version_info.build_date, version_info.compiler, version_info.git_commit, version_info.git_tree_state,
@@ -334,8 +326,10 @@ void metrics_write(const struct metrics *m, struct apiserver *s, struct buf *b)
 		write_requests(m, b);
 		write_store_requests(m, b);
 	}
-	if (s->flow)
+	if (s->flow) {
 		write_inflight(s->flow, b);
+		fairness_metrics(s->flow, b);
+	}
 	write_objects(&s->kinds, b);
 	if (s->store && s->cache)
 		write_store(s, b);

@@ -108,6 +108,8 @@ struct request {
 	struct val object;            /* what is going to be stored; VAL_NONE: this request writes nothing */
 	bool begun;                   /* this write has begun for the kind's hooks, and they wait for its end */
 	void *taken;                  /* what begin took: the hook's own, until finish */
+	struct admission_rounds *rounds; /* admission/'s, while it runs */
+	struct quota_charge *charged; /* admission/'s: what quotas were charged for this write */
 	unsigned attempt;             /* how often the store has refused because of a conflict */
 
 	struct answer answer;

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "apiserver/fairness/fairness.h"
 #include "apiserver/list.h"
 #include "apiserver/negotiate.h"
 #include "apiserver/pipeline.h"
@@ -143,7 +144,8 @@ int stage_respond(struct request *q, struct err *err)
 			send_failure(q);
 		return 0;
 	case ANSWER_LIST:
-		send_source(q, answer->status, encode_content_type(&q->accept, answer->list->watch), answer->list->source,
+		send_source(q, answer->status, encode_content_type(&q->accept, answer->list->watch),
+			    answer->list->watch ? answer->list->source : fairness_hold(q, answer->list->source),
 			    answer->list->large && negotiate_gzip(q));
 		q->answer.list = NULL; /* the connection has it now */
 		return 0;

@@ -1,6 +1,8 @@
 /* Which requests do something of their own, and which show another object than the stored one. */
 #include "apiserver/subresource.h"
 
+#include "apiserver/authn/authn.h"
+#include "apiserver/authz/authz.h"
 #include "apiserver/metrics.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
@@ -19,10 +21,14 @@ static const struct subresource table[] = {
 	{ CORE, STR_INIT("pods"), STR_INIT("log"), log_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("portforward"), portforward_handle },
 	{ CORE, STR_INIT("pods"), STR_INIT("proxy"), proxy_handle },
-	{ CORE, STR_INIT("serviceaccounts"), STR_INIT("token"), token_handle },
+	{ CORE, STR_INIT("serviceaccounts"), STR_INIT("token"), token_request_handle },
 	{ CORE, STR_INIT("services"), STR_INIT("proxy"), proxy_handle },
 	{ STR_INIT("authentication.k8s.io"), STR_INIT("selfsubjectreviews"), STR_INIT(""), self_review_handle },
-	{ STR_INIT("authorization.k8s.io"), STR_INIT("selfsubjectaccessreviews"), STR_INIT(""), self_access_review_handle },
+	{ STR_INIT("authentication.k8s.io"), STR_INIT("tokenreviews"), STR_INIT(""), token_review_handle },
+	{ STR_INIT("authorization.k8s.io"), STR_INIT("localsubjectaccessreviews"), STR_INIT(""), access_review_handle },
+	{ STR_INIT("authorization.k8s.io"), STR_INIT("selfsubjectaccessreviews"), STR_INIT(""), access_review_handle },
+	{ STR_INIT("authorization.k8s.io"), STR_INIT("selfsubjectrulesreviews"), STR_INIT(""), rules_review_handle },
+	{ STR_INIT("authorization.k8s.io"), STR_INIT("subjectaccessreviews"), STR_INIT(""), access_review_handle },
 	{ .handle = NULL },
 };
 
@@ -46,9 +52,12 @@ const struct subresource *subresource_find(const struct request *q)
 
 int subresource_run(const struct subresource *s, struct request *q, struct err *err)
 {
+	int r = q->verb == REQUEST_CONNECT ? connect_admit(q, err) : 0;
+	if (r < 0)
+		return r;
 	struct metrics_series *series = q->timeout_ms ? NULL : metrics_series(q);
 	metrics_longrunning(series, 1);
-	int r = s->handle(q, err);
+	r = s->handle(q, err);
 	metrics_longrunning(series, -1);
 	return r;
 }

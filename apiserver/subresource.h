@@ -50,10 +50,9 @@ int exec_handle(struct request *q, struct err *err);           /* subresource_st
 int attach_handle(struct request *q, struct err *err);
 int portforward_handle(struct request *q, struct err *err);
 int proxy_handle(struct request *q, struct err *err);          /* subresource_proxy.c */
-int token_handle(struct request *q, struct err *err);          /* subresource_token.c */
+/* Before any of these four: what admission says to it. It may change the options that are in the query. */
+int connect_admit(struct request *q, struct err *err);         /* subresource_connect.c */
 int component_handle(struct request *q, struct err *err);      /* subresource_component.c */
-int self_review_handle(struct request *q, struct err *err);    /* subresource_review.c */
-int self_access_review_handle(struct request *q, struct err *err);
 
 extern const struct subresource_view scale_view;               /* subresource_scale.c */
 

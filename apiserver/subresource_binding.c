@@ -2,6 +2,7 @@
  * pods/binding, and the old bindings that name their pod in the body: a scheduler has chosen the node of a pod. It happens
  * once; whoever comes second is told where the pod is.
  */
+#include "apiserver/admission/admission.h"
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
 #include "apiserver/change.h"
@@ -39,22 +40,6 @@ static struct val merged(struct request *q, struct val map, struct val more)
 	VAL_EACH_MEMBER(m, more)
 		val_add_member(&b, m->key, m->val);
 	return val_sorted(q->arena, val_end_object(&b));
-}
-
-/* A pod has the topology of its node. */
-static struct val with_topology(struct request *q, struct val binding)
-{
-	static const str names[] = { STR_INIT("topology.kubernetes.io/region"), STR_INIT("topology.kubernetes.io/zone") };
-	struct object *node = cache_get(kinds_find(&q->server->kinds, STR_NONE, STR("nodes")), val_str(binding, target, name));
-	if (!node || !q->subresource.n || !str_eq(val_str(binding, target, kind), STR("Node")))
-		return binding;
-	struct val labels = val_get(binding, metadata, labels);
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		struct val v = val_find(val_get(node->val, metadata, labels), names[i]);
-		if (val_exists(v))
-			labels = val_put(q->arena, labels, atom_make(q->arena, names[i]), val_copy(q->arena, v));
-	}
-	return val_with(q->arena, binding, labels, metadata, labels);
 }
 
 static int precondition(struct request *q, const char *what, str wanted, str has)
@@ -113,9 +98,8 @@ int binding_handle(struct request *q, struct err *err)
 		return fail_bad_request(q, "name in URL does not match name in Binding object");
 	q->name = name;
 	struct kind *pods = kinds_find(&q->server->kinds, STR_NONE, STR("pods"));
-	if ((r = check_binding(q, binding)) < 0)
+	if ((r = check_binding(q, binding)) < 0 || (r = admission_pass(q, TYPE(core_v1, Binding), &binding, err)) < 0)
 		return r;
-	binding = with_topology(q, binding);
 	if ((r = change_object(q, pods, meta_key(q->arena, pods, q->namespace, name), bind_pod, &binding, NULL, err)) < 0)
 		return r;
 	answer_created(q);

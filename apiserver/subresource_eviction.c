@@ -3,6 +3,7 @@
  * an eviction takes one of them, by a write that fails when somebody else was faster, and leaves a note so that the controller
  * counts the pod as gone before it is.
  */
+#include "apiserver/admission/admission.h"
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
 #include "apiserver/change.h"
@@ -280,24 +281,28 @@ static int evict_running(struct request *q, struct eviction *e, struct err *err)
 /* ---- the request ---- */
 
 /* Both versions of Eviction are taken; they are the same. */
-static int decode(struct request *q, struct val *ret, struct err *err)
+static int decode(struct request *q, struct val *ret, const struct type **ret_type, struct err *err)
 {
-	if (str_find(q->body, STR("policy/v1beta1")) >= 0 &&
-	    write_decode_body(q, TYPE(policy_v1beta1, Eviction), ret, err) == 0)
+	*ret_type = TYPE(policy_v1beta1, Eviction);
+	if (str_find(q->body, STR("policy/v1beta1")) >= 0 && write_decode_body(q, *ret_type, ret, err) == 0)
 		return 0;
+	*ret_type = TYPE(policy_v1, Eviction);
 	q->failure = VAL_EMPTY;
-	return write_decode_body(q, TYPE(policy_v1, Eviction), ret, err);
+	return write_decode_body(q, *ret_type, ret, err);
 }
 
 int eviction_handle(struct request *q, struct err *err)
 {
+	const struct type *type;
 	struct val eviction;
 	int r = write_read_body(q, err);
-	if (r < 0 || (r = write_options(q, STR("CreateOptions"), false)) < 0 || (r = decode(q, &eviction, err)) < 0 ||
+	if (r < 0 || (r = write_options(q, STR("CreateOptions"), false)) < 0 || (r = decode(q, &eviction, &type, err)) < 0 ||
 	    (r = meta_set_namespace(q, &eviction)) < 0)
 		return r;
 	if (!str_eq(val_str(eviction, metadata, name), q->name))
 		return fail_bad_request(q, "name in URL does not match name in Eviction object");
+	if ((r = admission_pass(q, type, &eviction, err)) < 0)
+		return r;
 	struct eviction e = { .options = val_get(eviction, deleteOptions) };
 	if (val_bool(e.options, ignoreStoreReadErrorWithClusterBreakingPotential)) {
 		struct field_errors errors;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "apiserver/cache.h"
+#include "apiserver/fairness/fairness.h"
 #include "apiserver/list.h"
 #include "apiserver/metrics.h"
 #include "apiserver/pieces.h"
@@ -29,6 +30,7 @@ struct watch {
 	struct list_answer answer;
 	struct apiserver *server;
 	struct metrics_series *series;
+	struct fairness_watch *counted;
 	struct view view;
 	struct list_options options;  /* what they point to lives as long as the exchange */
 	struct list_page initial;     /* the state to begin with */
@@ -289,6 +291,7 @@ static void watch_stop(struct http_source *source)
 	struct watch *w = CONTAINER_OF(source, struct watch, source);
 	loop_timer_stop(&w->timer);
 	metrics_longrunning(w->series, -1);
+	fairness_watch_end(w->counted);
 	if (w->following)
 		cache_watch_end(&w->watcher);
 	list_page_done(&w->initial);
@@ -341,6 +344,7 @@ static struct watch *watch_new(struct request *q, const struct list_options *o, 
 	w->server = q->server;
 	w->series = metrics_series(q);
 	metrics_longrunning(w->series, 1);
+	w->counted = fairness_watch_begin(q, o->name, &o->fields);
 	w->view = *view;
 	w->options = *o;
 	buf_init(&w->head, EVENT_MAX);

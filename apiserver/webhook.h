@@ -29,17 +29,31 @@ void webhook_free(struct webhook *w); /* (suspends) NULL is fine */
 
 struct webhook_reply {
 	int status;
-	str body;                     /* in the arena */
+	str body, content_type;       /* in the arena */
 };
 
 /*
- * (suspends) Posts JSON. query is appended to the URL ("timeout=10s"; may be empty). Errors are those of net/http_client.h,
- * worded as Go's: Post "https://...": context deadline exceeded. An answer of any status is no error.
+ * (suspends) Posts JSON. query is appended to the URL ("timeout=10s"; may be empty); timeout_ms 0: 30 s. Errors are those of
+ * net/http_client.h, worded as Go's: Post "https://...": context deadline exceeded. An answer of any status is no error.
  */
 int webhook_post(struct webhook *w, struct arena *a, str query, str body, int64_t timeout_ms, struct webhook_reply *ret,
 		 struct err *err);
-/* The same with a typed object; the answer must be 2xx and of the same type. Unknown fields in it are ignored. */
+/* 0 for a status from 200 to 206; else an error in Kubernetes' words: the message of a Status, or what the number means. */
+int webhook_reply_check(const struct webhook_reply *reply, struct arena *a, struct err *err);
+/*
+ * (suspends) The same with a typed object; the answer must be 2xx and of the same type. Unknown fields in it are ignored.
+ * The query says the timeout, as Kubernetes' does.
+ */
 int webhook_ask(struct webhook *w, struct arena *a, const struct type *type, struct val question, int64_t timeout_ms,
 		struct val *ret, struct err *err);
+/*
+ * (suspends) webhook_ask, up to five times with growing pauses (from half a second) as long as the failure may be a passing
+ * one: 500, 504, 429, a connection that was cut.
+ */
+int webhook_ask_again(struct webhook *w, struct arena *a, const struct type *type, struct val question, int64_t timeout_ms,
+		      struct val *ret, struct err *err);
+/* The same with another first pause. */
+int webhook_ask_paced(struct webhook *w, struct arena *a, const struct type *type, struct val question, int64_t timeout_ms,
+		      int64_t pause_ms, struct val *ret, struct err *err);
 
 #endif

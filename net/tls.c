@@ -36,7 +36,7 @@ struct tls_context {
 	bool server, insecure;
 	enum tls_client_auth client_auth;
 	int min_version;
-	struct pem cert, key, ca;
+	struct pem cert, key, ca, other_ca;
 	char *server_name, *ciphers;
 	unsigned char alpn[ALPN_MAX];
 	size_t n_alpn;
@@ -100,7 +100,7 @@ static void pem_done(struct pem *pem)
 static int each_pem(const struct tls_context *t, int (*fn)(const struct pem *pem, struct sha256 *h, struct err *err),
 		    struct sha256 *h, struct err *err)
 {
-	const struct pem *own[] = { &t->cert, &t->key, &t->ca };
+	const struct pem *own[] = { &t->cert, &t->key, &t->ca, &t->other_ca };
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(own) && r == 0; i++)
@@ -207,23 +207,23 @@ static int use_pair(SSL_CTX *ctx, const struct pem *cert, const struct pem *key,
 	return r < 0 ? r : use_key(ctx, key, err);
 }
 
-/* Whom to trust; a server also tells clients which authorities it likes. */
-static int use_ca(SSL_CTX *ctx, const struct tls_context *t, struct err *err)
+/* Whom to trust; a server also tells clients which authorities it likes, and may know some that it leaves to others. */
+static int use_ca(SSL_CTX *ctx, const struct tls_context *t, const struct pem *ca, struct err *err)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(FILE_MAX);
-	int r = read_pem(&t->ca, &b, err), n = 0;
+	int r = read_pem(ca, &b, err), n = 0;
 	if (r < 0)
 		return r;
 	CLEANUP(bio_freep) BIO *bio = BIO_new_mem_buf(b.p ? b.p : "", (int)b.n);
 	for (X509 *x; (x = PEM_read_bio_X509(bio, NULL, no_password, NULL)); n++) {
-		bool ok = X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), x) == 1 &&
+		bool ok = (ca != &t->ca || X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), x) == 1) &&
 			  (!t->server || SSL_CTX_add_client_CA(ctx, x) == 1);
 		X509_free(x);
 		if (!ok)
-			return err_wrap(err, tls_err(err, ERR_INVALID, "use a certificate"), "%s", pem_name(&t->ca));
+			return err_wrap(err, tls_err(err, ERR_INVALID, "use a certificate"), "%s", pem_name(ca));
 	}
 	if (!n)
-		return err_wrap(err, tls_err(err, ERR_INVALID, "no certificate inside"), "%s", pem_name(&t->ca));
+		return err_wrap(err, tls_err(err, ERR_INVALID, "no certificate inside"), "%s", pem_name(ca));
 	ERR_clear_error();
 	return 0;
 }
@@ -472,8 +472,11 @@ static int set_trust(SSL_CTX *ctx, const struct tls_context *t, struct err *err)
 		SSL_CTX_set_verify(ctx, t->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
 		SSL_CTX_set_cert_verify_callback(ctx, verify_and_keep, NULL);
 	}
+	int r = pem_given(&t->other_ca) ? use_ca(ctx, t, &t->other_ca, err) : 0;
+	if (r < 0)
+		return r;
 	if (pem_given(&t->ca))
-		return use_ca(ctx, t, err);
+		return use_ca(ctx, t, &t->ca, err);
 	if (!t->server && SSL_CTX_set_default_verify_paths(ctx) != 1)
 		return tls_err(err, ERR_INTERNAL, "find the system's certificates");
 	return 0;
@@ -613,6 +616,7 @@ static int new_context(const struct tls_options *o, bool server, struct tls_cont
 	pem_set(&t->cert, o->cert_file, o->cert_pem);
 	pem_set(&t->key, o->key_file, o->key_pem);
 	pem_set(&t->ca, o->ca_file, o->ca_pem);
+	pem_set(&t->other_ca, o->other_ca_file, NULL);
 	t->server_name = o->server_name && *o->server_name ? strdup(o->server_name) : NULL;
 	int r = min_version_of(o->min_version, &t->min_version, err);
 	if (r == 0)
@@ -665,6 +669,7 @@ void tls_context_free(struct tls_context *t)
 	pem_done(&t->cert);
 	pem_done(&t->key);
 	pem_done(&t->ca);
+	pem_done(&t->other_ca);
 	free(t->server_name);
 	free(t->ciphers);
 	free(t);

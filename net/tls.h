@@ -22,6 +22,7 @@ struct tls_options {
 	const char *cert_file, *key_file; /* the own certificate (with its chain) and key; a client may have none */
 	const char *cert_pem, *key_pem;   /* the same as text instead of files */
 	const char *ca_file, *ca_pem;     /* whom to trust; a client without uses the system's */
+	const char *other_ca_file;        /* server: named to clients, too, but whom to trust by it is for the handler to say */
 	enum tls_client_auth client_auth; /* server */
 	bool insecure_skip_verify;        /* client */
 	const char *server_name;          /* client: name to verify and to send, when it differs from the host dialled */

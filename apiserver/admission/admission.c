@@ -4,24 +4,54 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "apiserver/admission/config.h"
 #include "apiserver/admission/plugins.h"
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
 
 static const struct admission_plugin *const plugins[] = {
+	&admission_always_admit,
+	&admission_namespace_auto_provision,
 	&admission_namespace_lifecycle,
+	&admission_namespace_exists,
+	&admission_limit_pod_hard_anti_affinity_topology,
+	&admission_limit_ranger,
 	&admission_service_account,
+	&admission_node_restriction,
 	&admission_taint_nodes,
+	&admission_always_pull_images,
+	&admission_image_policy_webhook,
+	&admission_pod_security,
+	&admission_pod_node_selector,
 	&admission_priority,
 	&admission_default_toleration_seconds,
+	&admission_pod_toleration_restriction,
+	&admission_event_rate_limit,
+	&admission_extended_resource_toleration,
 	&admission_default_storage_class,
 	&admission_storage_protection,
+	&admission_pod_group_protection,
+	&admission_owner_references,
+	&admission_pvc_resize,
 	&admission_runtime_class,
+	&admission_certificate_approval,
+	&admission_certificate_signing,
+	&admission_cluster_trust_bundle_attest,
+	&admission_certificate_subject_restriction,
 	&admission_default_ingress_class,
+	&admission_deny_service_external_ips,
+	&admission_pod_topology_labels,
+	&admission_pod_group_workload_exists,
 	&admission_node_features,
+	&admission_job_validation,
 	&admission_pod_resize,
+	&admission_mutating_webhook,
+	&admission_validating_webhook,
+	&admission_resource_quota,
+	&admission_always_deny,
 };
 
 enum { PLUGINS = ARRAY_LEN(plugins) };
@@ -33,12 +63,68 @@ struct admission {
 
 /* ---- which are on ---- */
 
+/* Plugins that are configured by CEL expressions, which nothing here evaluates: there is nothing to switch. */
+static const char *const unused_names[] = { "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy" };
+
 static bool names(const char *const *list, const char *name)
 {
 	for (; list && *list; list++)
 		if (strcmp(*list, name) == 0)
 			return true;
 	return false;
+}
+
+static bool is_known(const char *name)
+{
+	for (size_t i = 0; i < PLUGINS; i++)
+		if (strcmp(plugins[i]->name, name) == 0)
+			return true;
+	for (size_t i = 0; i < ARRAY_LEN(unused_names); i++)
+		if (strcmp(unused_names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void check_names(const char *flag, const char *const *list, struct buf *wrong, size_t *n)
+{
+	for (; list && *list; list++)
+		if (!is_known(*list))
+			buf_addf(wrong, "%s%s plugin \"%s\" is unknown", (*n)++ ? ", " : "", flag, *list);
+}
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* [A B] in enable-admission-plugins and disable-admission-plugins overlapped */
+static void check_overlap(const struct admission_options *o, struct arena *arena, struct buf *wrong, size_t *n)
+{
+	size_t max = 0, both = 0;
+	while (o->enable && o->enable[max])
+		max++;
+	const char **list = ARENA_ARRAY(arena, const char *, max + 1);
+	for (size_t i = 0; i < max; i++) {
+		list[both] = NULL;
+		if (names(o->disable, o->enable[i]) && !names(list, o->enable[i]))
+			list[both++] = o->enable[i];
+	}
+	if (!both)
+		return;
+	qsort(list, both, sizeof *list, compare_names);
+	buf_addf(wrong, "%s", (*n)++ ? ", [" : "[");
+	for (size_t i = 0; i < both; i++)
+		buf_addf(wrong, "%s%s", i ? " " : "", list[i]);
+	buf_add(wrong, STR("] in enable-admission-plugins and disable-admission-plugins overlapped"));
+}
+
+static int check_options(const struct admission_options *o, struct arena *arena, struct err *err)
+{
+	CLEANUP(buf_done) struct buf wrong = BUF_INIT(1 << 20);
+	size_t n = 0;
+	check_names("enable-admission-plugins", o->enable, &wrong, &n);
+	check_names("disable-admission-plugins", o->disable, &wrong, &n);
+	check_overlap(o, arena, &wrong, &n);
+	if (!n)
+		return 0;
+	return err_set(err, ERR_BAD_REQUEST, "%s" STR_FMT "%s", n > 1 ? "[" : "", STR_ARG(buf_str(&wrong)), n > 1 ? "]" : "");
 }
 
 static size_t index_of(const struct admission_plugin *p)
@@ -49,16 +135,36 @@ static size_t index_of(const struct admission_plugin *p)
 	return i;
 }
 
+static int open_plugin(struct apiserver *s, struct admission *a, size_t i, struct arena *arena,
+		       const struct admission_config *config, struct err *err)
+{
+	const struct admission_plugin *p = plugins[i];
+	struct val own;
+	if (!p->open)
+		return 0;
+	int r = admission_config_of(arena, config, str_of(p->name), &own, err);
+	if (r == 0)
+		r = p->open(s, own, &a->state[i], err);
+	return r < 0 ? err_wrap(err, r, "failed to apply admission: couldn't init admission plugin \"%s\"", p->name) : 0;
+}
+
 int admission_new(struct apiserver *s, struct admission **ret, struct err *err)
 {
+	CLEANUP(arena_done) struct arena arena = ARENA_INIT;
 	const struct admission_options *o = &s->options.admission;
+	struct admission_config config;
+	int r = check_options(o, &arena, err);
+	if (r < 0)
+		return r;
+	r = admission_config_read(&arena, o->config_file, &config, err);
+	if (r < 0)
+		return err_wrap(err, r, "failed to apply admission: failed to read plugin config");
 	struct admission *a = mem_zalloc(sizeof *a);
-	int r = 0;
 	for (size_t i = 0; i < PLUGINS && r >= 0; i++) {
 		const struct admission_plugin *p = plugins[i];
 		a->on[i] = (!p->optional || names(o->enable, p->name)) && !names(o->disable, p->name);
-		if (a->on[i] && p->open)
-			r = p->open(s, VAL_EMPTY, &a->state[i], err);
+		if (a->on[i])
+			r = open_plugin(s, a, i, &arena, &config, err);
 	}
 	if (r < 0) {
 		admission_free(a);
@@ -81,7 +187,7 @@ bool admission_is_on(const struct apiserver *s, const struct admission_plugin *p
 
 /* ---- running them ---- */
 
-int admission_mutate(struct request *q, struct err *err)
+static int mutate_once(struct request *q, struct err *err)
 {
 	const struct admission *a = q->server->admission;
 	for (size_t i = 0; i < PLUGINS; i++) {
@@ -90,6 +196,19 @@ int admission_mutate(struct request *q, struct err *err)
 			return r;
 	}
 	return 0;
+}
+
+int admission_mutate(struct request *q, struct err *err)
+{
+	struct admission_rounds rounds = { .round = 0 };
+	q->rounds = &rounds;
+	int r = mutate_once(q, err);
+	if (r == 0 && rounds.again) {
+		rounds.round = 1;
+		r = mutate_once(q, err);
+	}
+	q->rounds = NULL;
+	return r;
 }
 
 int admission_validate(struct request *q, struct err *err)
@@ -106,8 +225,9 @@ int admission_validate(struct request *q, struct err *err)
 int admission_remove(struct request *q, struct err *err)
 {
 	struct val object = q->object;
-	if (!q->http)
-		return 0; /* what the server itself removes (inprocess.h) */
+	/* what the server itself removes (inprocess.h), or on behalf of something else that was admitted (an Eviction) */
+	if (!q->http || (q->verb != REQUEST_DELETE && q->verb != REQUEST_DELETE_COLLECTION))
+		return 0;
 	q->object = VAL_EMPTY;
 	int r = admission_mutate(q, err);
 	if (r == 0)
@@ -144,6 +264,13 @@ int admission_forbid(struct request *q, const char *fmt, ...)
 	if (!name.n)
 		name = q->name.n ? q->name : STR("Unknown");
 	return fail_forbidden(q, q->group, q->resource, name, STR_FMT, STR_ARG(why));
+}
+
+str admission_quoted(struct request *q, str text)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
+	buf_add_quoted(&b, text);
+	return arena_str(q->arena, buf_str(&b));
 }
 
 int admission_find(struct request *q, str group, str resource, str key, struct object **ret, struct err *err)

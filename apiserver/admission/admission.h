@@ -30,4 +30,10 @@ int admission_remove(struct request *q, struct err *err);
  */
 int admission_pass(struct request *q, const struct type *type, struct val *object, struct err *err);
 
+/*
+ * (suspends) A write is over: what quotas were charged for it stays charged (it is stored, or nobody can tell), or is given
+ * back. Nothing if nothing was.
+ */
+void admission_finish(struct request *q, bool kept);
+
 #endif

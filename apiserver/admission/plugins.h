@@ -28,6 +28,16 @@ static inline enum admission_operation admission_operation(const struct request 
 	return !val_exists(q->object) ? ADMISSION_DELETE : val_exists(q->old) ? ADMISSION_UPDATE : ADMISSION_CREATE;
 }
 
+/*
+ * When a webhook has changed an object, all that may want to change it, too, get a second chance, once. This is what they know
+ * of each other, while admission_mutate runs.
+ */
+struct admission_rounds {
+	unsigned round;               /* 1: the second time */
+	bool again;                   /* set by who wants one */
+	struct webhook_rounds *webhooks; /* webhook_mutating.c's */
+};
+
 /* What the plugin's open made. */
 void *admission_state(const struct apiserver *s, const struct admission_plugin *p);
 /* Whether it is on. */
@@ -43,9 +53,22 @@ extern const struct admission_plugin admission_namespace_lifecycle, admission_se
 	admission_priority, admission_default_toleration_seconds, admission_default_storage_class,
 	admission_storage_protection, admission_default_ingress_class, admission_node_features, admission_pod_resize,
 	admission_runtime_class;
+extern const struct admission_plugin admission_always_pull_images, admission_extended_resource_toleration,
+	admission_limit_pod_hard_anti_affinity_topology, admission_limit_ranger, admission_pod_node_selector,
+	admission_pod_security, admission_pod_toleration_restriction;
+extern const struct admission_plugin admission_event_rate_limit, admission_resource_quota;
+extern const struct admission_plugin admission_always_admit, admission_always_deny, admission_namespace_auto_provision,
+	admission_namespace_exists, admission_deny_service_external_ips, admission_mutating_webhook,
+	admission_validating_webhook, admission_image_policy_webhook;
+extern const struct admission_plugin admission_node_restriction, admission_certificate_approval,
+	admission_certificate_signing, admission_certificate_subject_restriction, admission_cluster_trust_bundle_attest,
+	admission_pod_topology_labels, admission_pvc_resize, admission_owner_references, admission_pod_group_protection,
+	admission_pod_group_workload_exists, admission_job_validation;
 
 /* 403: pods "x" is forbidden: <why>. A name that is yet to be made is shown as its beginning. */
 int admission_forbid(struct request *q, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The text in double quotes with Go's escapes, as messages show it; in the arena. */
+str admission_quoted(struct request *q, str text);
 
 /*
  * (suspends) The object that a write depends on; NULL: there is none, not even after the cache has caught up with what other

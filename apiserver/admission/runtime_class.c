@@ -1,5 +1,6 @@
 /* RuntimeClass: a pod gets the overhead and the constraints of the class of runtime that it asks for. */
 #include "apiserver/admission/plugins.h"
+#include "apiserver/admission/tolerations.h"
 #include "base/buf.h"
 #include "codec/atoms.h"
 
@@ -56,54 +57,10 @@ static int set_node_selector(struct request *q, struct val class)
 	return 0;
 }
 
-/* ---- tolerations: of two, one of which covers the other, the wider one is kept ---- */
-
-/* Does `wide` tolerate all that t does? */
-static bool covers(struct val wide, struct val t)
-{
-	str key = val_str(wide, key), operator = val_str(wide, operator), effect = val_str(wide, effect);
-	bool exists = str_eq(operator, STR("Exists"));
-	if (val_equal(wide, t))
-		return true;
-	if (!str_eq(val_str(t, key), key) && (key.n || !exists))
-		return false;
-	if (effect.n && !str_eq(val_str(t, effect), effect))
-		return false;
-	if (str_eq(effect, STR("NoExecute")) && val_has(wide, tolerationSeconds) &&
-	    (!val_has(t, tolerationSeconds) || val_int(t, tolerationSeconds) > val_int(wide, tolerationSeconds)))
-		return false;
-	if (exists)
-		return true;
-	return (!operator.n || str_eq(operator, STR("Equal"))) && str_eq(val_str(t, operator), STR("Equal")) &&
-	       str_eq(val_str(t, value), val_str(wide, value));
-}
-
-static bool is_redundant(struct val all, size_t i, struct val merged)
-{
-	struct val t = val_at(all, i);
-	VAL_EACH(m, merged)
-		if (covers(*m, t))
-			return true;
-	for (size_t k = i + 1; k < val_len(all); k++)
-		if (!val_equal(val_at(all, k), t) && covers(val_at(all, k), t))
-			return true;
-	return false;
-}
-
-/* More tolerations than anybody has: from here on all are kept, since comparing them takes the square of their number. */
-enum { COMPARED_MAX = 1000 };
-
 static void merge_tolerations(struct request *q, struct val class)
 {
-	struct val all = val_get(q->object, spec, tolerations), merged = VAL_EMPTY_LIST;
-	VAL_EACH(t, val_get(class, scheduling, tolerations))
-		all = val_list_append(q->arena, all, *t);
-	if (!val_len(all) || val_len(all) > COMPARED_MAX)
-		merged = all;
-	else
-		for (size_t i = 0; i < val_len(all); i++)
-			if (!is_redundant(all, i, merged))
-				merged = val_list_append(q->arena, merged, val_at(all, i));
+	struct val given = val_get(q->object, spec, tolerations);
+	struct val merged = tolerations_merge(q->arena, given, val_get(class, scheduling, tolerations));
 	if (val_len(merged))
 		q->object = val_with(q->arena, q->object, merged, spec, tolerations);
 }

@@ -9,6 +9,7 @@
  *	oidc.c             a token of an OpenID provider
  *	webhook.c          a token that another server knows
  *	authn.c            the stage: all of them in turn, and strangers
+ *	token_request.c    serviceaccounts/token: a new token of this cluster
  *	authn_config.c     AuthenticationConfiguration, which can say all of it in a file
  *	openid.c           how others check the tokens of this cluster: /.well-known/openid-configuration, /openid/v1/jwks
  *	token_review.c     the same question, asked by a client: TokenReview; and SelfSubjectReview
@@ -55,6 +56,8 @@ struct authn_identity {
 	struct user user;
 	const str *audiences;         /* of those that were asked for, the ones that the token is meant for */
 	size_t n_audiences;
+	struct val annotations;       /* for the audit event of the request, by key */
+	str warning;                  /* for the bearer; empty: none */
 };
 
 /*
@@ -67,6 +70,8 @@ int authn_token(struct apiserver *s, struct arena *a, str token, const str *audi
 /* Answers to GET /.well-known/openid-configuration and /openid/v1/jwks. */
 int openid_configuration_answer(struct request *q, struct err *err);
 int openid_keys_answer(struct request *q, struct err *err);
+/* POST of serviceaccounts/token (subresource.h). */
+int token_request_handle(struct request *q, struct err *err);
 /* Creates of TokenReview and SelfSubjectReview (subresource.h). */
 int token_review_handle(struct request *q, struct err *err);
 int self_review_handle(struct request *q, struct err *err);

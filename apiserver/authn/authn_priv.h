@@ -5,7 +5,13 @@
 #include "apiserver/apiserver.h"
 #include "apiserver/authn/authn.h"
 
-/* One who may know whom a token stands for: as authn_token() without the rest of the chain. */
+struct jwt_keys;
+struct x509_st;
+
+/*
+ * One who may know whom a token stands for: as authn_token() without the rest of the chain. There is at least one audience. Who
+ * does not look at them leaves ret->audiences empty.
+ */
 struct authn_way {
 	const char *name;
 	void *self;
@@ -31,6 +37,54 @@ struct authn_anonymous {
 	const str *paths;             /* that strangers may ask for; none: all */
 	size_t n_paths;
 };
+
+/* ---- proxies that say in headers who asks: request_header.c ---- */
+
+struct request_header;
+
+/* *ret is NULL when the options name no authority for proxies. */
+int request_header_new(struct apiserver *s, struct request_header **ret, struct err *err);
+void request_header_free(struct request_header *h); /* NULL is fine */
+/* (suspends, until canceled) Reads the authorities again when their file changes. */
+int request_header_run(struct request_header *h, struct err *err);
+/* Grows when the authorities change: what was found out about a certificate before is to be found out again. */
+unsigned request_header_generation(const struct request_header *h);
+/* Whether this certificate is one of a proxy that we trust; -ERR_UNAUTHORIZED when not. */
+int request_header_check(const struct request_header *h, struct x509_st *cert, struct err *err);
+/* Whom the headers of a proxy's request name, in its arena; false: nobody. */
+bool request_header_user(const struct request_header *h, const struct request *q, struct user *ret);
+/* Whether a header (its name in lower case) is one that only proxies may use. h may be NULL: then those by Kubernetes' names. */
+bool request_header_is(const struct request_header *h, str name);
+
+/* ---- all of them ---- */
+
+struct authn_link {
+	struct authn_way way;
+	bool any_audience;            /* it does not know whom a token is for: for this server, then */
+};
+
+struct authn {
+	struct arena arena;
+	struct request_header *proxies; /* NULL: none */
+	struct jwt_keys *keys;        /* that tokens of this cluster are checked with; NULL: it has none */
+	const str *audiences;         /* of this server */
+	size_t n_audiences;
+	struct authn_link links[AUTHN_WAYS_MAX];
+	size_t n_links;
+	struct authn_anonymous anonymous;
+};
+
+/* A user who is known, with the group of all who are. */
+void authn_add_authenticated(struct arena *a, struct user *u);
+/* A list of options as slices, in the arena. */
+const str *authn_list(struct arena *a, const char *const *list, size_t *ret_n);
+/* Those of the second list that are in the first one, too, in the arena. */
+const str *authn_common(struct arena *a, const str *own, size_t n_own, const str *asked, size_t n_asked, size_t *ret_n);
+/* ["a" "b"]: as Kubernetes shows lists of texts in errors. */
+str authn_quoted(struct arena *a, const str *list, size_t n);
+
+/* "Bearer <token>", in any case, as an Authorization header has it; empty: it has none. *ret_spaced: it has a space too many. */
+str authn_bearer(str header, bool *ret_spaced);
 
 /* Reads --authentication-config: one way per issuer into ways, and who strangers are. */
 int authn_config_read(struct apiserver *s, struct arena *a, struct authn_way *ways, size_t max, size_t *ret_n,

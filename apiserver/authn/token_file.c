@@ -5,6 +5,7 @@
  */
 #include "apiserver/authn/token_file.h"
 
+#include "apiserver/authn/authn_priv.h"
 #include "base/encoding.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -217,4 +218,24 @@ bool authn_token_find(const struct tokens *t, str token, struct user *ret)
 		return false;
 	*ret = found->user;
 	return true;
+}
+
+/* ---- as one of the ways ---- */
+
+static int way_token(void *self, struct arena *a, str token, const str *audiences, size_t n_audiences,
+		     struct authn_identity *ret, struct err *err)
+{
+	(void)a, (void)audiences, (void)n_audiences, (void)err;
+	return authn_token_find(self, token, &ret->user);
+}
+
+static void way_free(void *self) { authn_token_free(self); }
+
+int authn_token_file_way(struct apiserver *s, struct authn_way *ret, struct err *err)
+{
+	struct tokens *tokens = NULL;
+	const char *file = s->options.authn.token_auth_file;
+	int r = file ? authn_token_load(file, &tokens, err) : 0;
+	*ret = (struct authn_way){ .name = "token file", .self = tokens, .token = way_token, .free = way_free };
+	return r;
 }

@@ -1,5 +1,5 @@
 /* Who a client certificate says that it is: from its subject, if it is valid and meant for clients. */
-#include "apiserver/authn/token_file.h"
+#include "apiserver/authn/x509.h"
 
 #include <inttypes.h>
 #include <openssl/bn.h>
@@ -54,8 +54,9 @@ static bool attribute_text(const X509_NAME *name, int at, struct arena *a, str *
 }
 
 /* Go keeps the last common name when there are several. */
-static str common_name(const X509_NAME *subject, struct arena *a)
+str authn_x509_common_name(struct x509_st *cert, struct arena *a)
 {
+	const X509_NAME *subject = X509_get_subject_name(cert);
 	str text = STR_NONE;
 
 	for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0;)
@@ -104,6 +105,11 @@ static struct val fingerprint(struct x509_st *cert, struct arena *a)
 	return VAL_STR(arena_printf(a, "X509SHA256=%s", hex));
 }
 
+bool authn_x509_is_for_clients(struct x509_st *cert)
+{
+	return X509_get_extended_key_usage(cert) & (XKU_SSL_CLIENT | XKU_ANYEKU);
+}
+
 int authn_x509_user(struct x509_st *cert, struct arena *a, struct user *ret, struct err *err)
 {
 	time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
@@ -113,17 +119,16 @@ int authn_x509_user(struct x509_st *cert, struct arena *a, struct user *ret, str
 
 	if (X509_cmp_time(X509_get0_notBefore(cert), &now) > 0 || X509_cmp_time(X509_get0_notAfter(cert), &now) < 0)
 		return refuse(cert, "certificate has expired or is not yet valid", err);
-	uint32_t usage = X509_get_extended_key_usage(cert);
-	if (!(usage & (XKU_SSL_CLIENT | XKU_ANYEKU)))
+	if (!authn_x509_is_for_clients(cert))
 		return refuse(cert, "certificate specifies an incompatible key usage", err);
-	user.name = common_name(subject, a);
+	user.name = authn_x509_common_name(cert, a);
 	if (!user.name.n)
-		return refuse(cert, "certificate has no common name", err);
+		return 0;
 	organizations(subject, a, &user);
 	if ((r = find_uid(subject, a, &user.uid, err)) < 0)
 		return r;
 	const struct member extra = { atom_make(a, credential_id), LIST(a, fingerprint(cert, a)) };
 	user.extra = val_object(a, &extra, 1);
 	*ret = user;
-	return 0;
+	return 1;
 }

@@ -5,6 +5,8 @@
 #include "apiserver/apiserver.h"
 #include "apiserver/authz/authz.h"
 
+struct rbac;
+
 /* What somebody may do in a namespace, as SelfSubjectRulesReview shows it. */
 struct authz_rules {
 	struct val_builder resources, paths; /* lists of ResourceRule and NonResourceRule */
@@ -30,9 +32,23 @@ struct authz_webhook_options {
 	bool deny_on_failure;         /* else: no opinion */
 };
 
+/* Roles and bindings (rbac.h): there also when others decide, since nobody may give away more than they have. */
+struct rbac *authz_rbac(struct apiserver *s);
+/* What rbac_bootstrap has to do is done: it need not be tried again. */
+void authz_roles_made(struct apiserver *s);
+/* (suspends) All that somebody may do in a namespace, as far as those who decide can tell. */
+int authz_list_rules(struct apiserver *s, struct arena *a, const struct user *u, str namespace, struct authz_rules *rules,
+		     struct err *err);
+/* (suspends) Rules of ClusterRoles that are made of others are put right; those that nobody uses may wait (rbac_aggregate.c). */
+int rbac_aggregate(struct apiserver *s, struct err *err);
+/* (suspends, until canceled) The same whenever something changes, whoever has changed it. */
+int rbac_aggregate_run(struct apiserver *s, struct err *err);
+
 int authz_rbac_way(struct apiserver *s, struct authz_way *ret, struct err *err);
 int authz_node_way(struct apiserver *s, struct authz_way *ret, struct err *err);
 int authz_webhook_way(struct apiserver *s, const struct authz_webhook_options *o, struct authz_way *ret, struct err *err);
+/* AlwaysAllow, or AlwaysDeny. */
+struct authz_way authz_always_way(bool allow);
 /* Reads --authorization-config: its authorizers in their order. */
 int authz_config_read(struct apiserver *s, struct arena *a, struct authz_way *ways, size_t max, size_t *ret_n, struct err *err);
 

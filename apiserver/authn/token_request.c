@@ -2,11 +2,12 @@
  * serviceaccounts/token: a token that says who a workload is, for whom, for how long, and as long as which object exists. It is signed
  * and nowhere kept.
  */
-#include "apiserver/apiserver.h"
-#include "apiserver/cache.h"
+#include "apiserver/admission/admission.h"
+#include "apiserver/audit/audit.h"
+#include "apiserver/authn/authn_priv.h"
 #include "apiserver/authn/jwt.h"
+#include "apiserver/cache.h"
 #include "apiserver/meta.h"
-#include "apiserver/subresource.h"
 #include "apiserver/write.h"
 #include "base/clock.h"
 #include "base/encoding.h"
@@ -99,19 +100,21 @@ static int bind(struct request *q, struct val ref, struct bound *b)
 
 static struct val server_audiences(struct request *q)
 {
+	const struct authn *n = q->server->authn;
 	struct val_builder b = val_builder(q->arena);
-	for (const char *const *p = q->server->options.authn.api_audiences; *p; p++)
-		val_add_item(&b, val_of_str(str_of(*p)));
+	for (size_t i = 0; i < n->n_audiences; i++)
+		val_add_item(&b, val_of_str(n->audiences[i]));
 	return val_end_list(&b);
 }
 
+/* Whether all of them are this server's. */
 static bool is_for_server(struct request *q, struct val audiences)
 {
-	struct val ours = server_audiences(q);
+	const struct authn *n = q->server->authn;
 	VAL_EACH(audience, audiences) {
 		bool known = false;
-		VAL_EACH(own, ours)
-			known = known || str_eq(val_as_str(*own), val_as_str(*audience));
+		for (size_t i = 0; i < n->n_audiences; i++)
+			known = known || str_eq(n->audiences[i], val_as_str(*audience));
 		if (!known)
 			return false;
 	}
@@ -154,7 +157,7 @@ static int decode(struct request *q, struct val *ret, struct err *err)
 	*ret = meta_put(q->arena, *ret, A_creationTimestamp, VAL_EMPTY);
 	*ret = val_without(q->arena, *ret, status);
 	*ret = write_managed(q, TYPE(authentication_v1, TokenRequest), VAL_EMPTY, *ret);
-	return 0;
+	return admission_pass(q, TYPE(authentication_v1, TokenRequest), ret, err);
 }
 
 /* ---- the token ---- */
@@ -164,13 +167,36 @@ static void claim(struct request *q, struct val_builder *b, str name, struct val
 	val_add_member(b, atom_make(q->arena, name), v);
 }
 
+/* How long a token lives. */
+struct life {
+	int64_t shown_s;              /* as the answer says */
+	int64_t real_s;
+	int64_t warn_s;               /* after which its use is told; 0: never */
+};
+
+static struct life life_of(struct request *q, struct val *request, const struct bound *bound)
+{
+	const struct authn_options *o = &q->server->options.authn;
+	int64_t asked_s = val_int(*request, spec, expirationSeconds), max_s = o->service_account_max_expiration_ns / NS_PER_S;
+	if (max_s > 0 && asked_s > max_s) {
+		request_warn(q, arena_printf(q->arena, "requested expiration of %lld seconds shortened to %lld seconds",
+					     (long long)asked_s, (long long)max_s));
+		asked_s = max_s;
+		*request = val_with(q->arena, *request, val_of_int(asked_s), spec, expirationSeconds);
+	}
+	bool extended = o->service_account_extend_expiration && val_exists(bound->pod) && asked_s == POD_LIFE_S &&
+			is_for_server(q, val_get(*request, spec, audiences));
+	return (struct life){ asked_s, extended ? POD_LIFE_EXTENDED_S : asked_s, extended ? asked_s : 0 };
+}
+
 /* In the order of names, as Kubernetes has them. */
-static str claims_of(struct request *q, struct val request, struct val account, const struct bound *bound, int64_t life_s,
-		     int64_t warn_s)
+static str claims_of(struct request *q, struct val request, struct val account, const struct bound *bound,
+		     const struct life *life)
 {
 	int64_t now = clock_wall_ns() / NS_PER_S;
 	char *id = arena_alloc(q->arena, UUID_TEXT + 1, 1);
 	uuid_v4(id);
+	audit_annotate(q, STR("authentication.kubernetes.io/issued-credential-id"), arena_printf(q->arena, "JTI=%s", id));
 	str namespace = val_str(account, metadata, namespace), name = val_str(account, metadata, name);
 	struct val_builder b = val_builder(q->arena), own = val_builder(q->arena);
 	claim(q, &own, STR("namespace"), val_of_str(namespace));
@@ -178,9 +204,9 @@ static str claims_of(struct request *q, struct val request, struct val account, 
 	claim(q, &own, STR("pod"), bound->pod);
 	claim(q, &own, STR("secret"), bound->secret);
 	claim(q, &own, STR("serviceaccount"), reference(q, name, val_str(account, metadata, uid)));
-	claim(q, &own, STR("warnafter"), warn_s ? val_of_int(now + warn_s) : VAL_EMPTY);
+	claim(q, &own, STR("warnafter"), life->warn_s ? val_of_int(now + life->warn_s) : VAL_EMPTY);
 	claim(q, &b, STR("aud"), val_get(request, spec, audiences));
-	claim(q, &b, STR("exp"), val_of_int(now + life_s));
+	claim(q, &b, STR("exp"), val_of_int(now + life->real_s));
 	claim(q, &b, STR("iat"), val_of_int(now));
 	claim(q, &b, STR("iss"), val_of_str(str_of(q->server->options.authn.service_account_issuers[0])));
 	claim(q, &b, STR("jti"), val_of_str(str_span(id, UUID_TEXT)));
@@ -197,11 +223,13 @@ static int sign(struct request *q, str claims, str *ret, struct err *err)
 {
 	struct apiserver *s = q->server;
 	if (!s->signer) {
-		int r = jwt_signer_open(s->options.authn.service_account_signing_key_file, &s->signer, err);
+		const char *file = s->options.authn.service_account_signing_key_file;
+		int r = file ? jwt_signer_open(file, &s->signer, err) : err_set(err, ERR_INVALID, "there is no key to sign with");
 		if (r < 0)
-			return err_wrap(err, r, "failed to generate token");
+			return fail_internal(q, "failed to generate token: " STR_FMT, STR_ARG(err_str(err)));
 	}
-	return jwt_sign(s->signer, q->arena, claims, ret, err);
+	int r = jwt_sign(s->signer, q->arena, claims, ret, err);
+	return r < 0 ? fail_internal(q, "failed to generate token: " STR_FMT, STR_ARG(err_str(err))) : r;
 }
 
 static struct val with_account(struct request *q, struct val request, struct val account)
@@ -215,7 +243,7 @@ static struct val with_account(struct request *q, struct val request, struct val
 	return val_copy(q->arena, request);
 }
 
-int token_handle(struct request *q, struct err *err)
+int token_request_handle(struct request *q, struct err *err)
 {
 	struct val request;
 	struct object *o;
@@ -229,15 +257,13 @@ int token_handle(struct request *q, struct err *err)
 	struct bound bound = { .uid = STR_NONE };
 	if (val_exists(ref) && (r = bind(q, ref, &bound)) < 0)
 		return r;
-	int64_t asked_s = val_int(request, spec, expirationSeconds);
-	bool extended = val_exists(bound.pod) && asked_s == POD_LIFE_S && is_for_server(q, val_get(request, spec, audiences));
-	str claims = claims_of(q, request, account, &bound, extended ? POD_LIFE_EXTENDED_S : asked_s,
-			       extended ? asked_s : 0), token;
+	struct life life = life_of(q, &request, &bound);
+	str claims = claims_of(q, request, account, &bound, &life), token;
 	if ((r = sign(q, claims, &token, err)) < 0)
 		return r;
 	struct timestamp end = meta_timestamp(q);
 	char text[TIME_TEXT_MAX];
-	end.seconds += asked_s;
+	end.seconds += life.shown_s;
 	struct val status = OBJECT(q->arena, F(token, val_of_str(token)),
 				   F(expirationTimestamp, val_of_str(arena_str(q->arena, time_format(end, text)))));
 	r = val_canonical(q->arena, val_with(q->arena, request, status, status), TYPE(authentication_v1, TokenRequest),
