@@ -121,9 +121,9 @@ static int make_tls(struct apiserver *s, struct err *err)
 /* They look at the cache, so it comes first. */
 static int open_gates(struct apiserver *s, struct err *err)
 {
-	int r = authn_new(s, &s->authn, err);
+	int r = authz_new(s, &s->authz, err); /* first: it may decide that strangers are not let in */
 	if (r >= 0)
-		r = authz_new(s, &s->authz, err);
+		r = authn_new(s, &s->authn, err);
 	if (r >= 0)
 		r = admission_new(s, &s->admission, err);
 	if (r >= 0)

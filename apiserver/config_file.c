@@ -60,3 +60,12 @@ int config_file_read(struct arena *a, const char *path, const struct type *type,
 	int r = file_read(path, &text, err);
 	return r < 0 ? r : config_decode(a, buf_str(&text), type, ret, err);
 }
+
+bool config_is_repeated(struct val list, size_t i, atom member)
+{
+	str text = val_as_str(val_member(val_at(list, i), member));
+	for (size_t j = 0; j < i; j++)
+		if (str_eq(val_as_str(val_member(val_at(list, j), member)), text))
+			return true;
+	return false;
+}

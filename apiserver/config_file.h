@@ -12,4 +12,7 @@ int config_decode(struct arena *a, str text, const struct type *type, struct val
 /* The same with a file. It blocks. */
 int config_file_read(struct arena *a, const char *path, const struct type *type, struct val *ret, struct err *err);
 
+/* For checks: whether an element of a list has a text in this member that an earlier one has, too. */
+bool config_is_repeated(struct val list, size_t i, atom member);
+
 #endif

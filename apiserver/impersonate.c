@@ -1,8 +1,8 @@
 /*
- * STAGE_IMPERSONATE: acting as somebody else (kubectl --as). Whoever may "impersonate" may act as that user in everything; there are
- * narrower ways, tried first, in which they need to be allowed both to act as such a user and to do this very thing so:
- * "impersonate:user-info" on the user, and "impersonate-on:user-info:list" on the pods. Of a user's attempts, the way that last
- * worked for them is tried first, which decides whose refusal they are told.
+ * STAGE_IMPERSONATE: acting as somebody else (kubectl --as). Whoever may "impersonate" may act as that user in
+ * everything; there are narrower ways, tried first, in which they need to be allowed both to act as such a user and to
+ * do this very thing so: "impersonate:user-info" on the user, and "impersonate-on:user-info:list" on the pods. Of a
+ * user's attempts, the way that last worked for them is tried first, which decides whose refusal they are told.
  */
 #include <stdlib.h>
 
@@ -178,7 +178,6 @@ static bool ask(struct attempt *t, struct authz_attributes what)
 {
 	struct err why = ERR_INIT;
 	str reason = STR_NONE;
-	what.user = &t->asker;
 	int decision = authz_decide(t->q->server, t->q->arena, &what, &reason, &why);
 	if (decision == AUTHZ_ALLOW)
 		return true;
@@ -191,7 +190,7 @@ static bool ask(struct attempt *t, struct authz_attributes what)
 static struct authz_attributes about(const struct attempt *t, bool of_authentication, str resource, str name)
 {
 	return (struct authz_attributes){
-		.verb = t->verb, .is_resource = true, .group = of_authentication ? STR(AUTHENTICATION_GROUP) : STR_NONE,
+		.user = &t->asker, .verb = t->verb, .is_resource = true, .group = of_authentication ? STR(AUTHENTICATION_GROUP) : STR_NONE,
 		.version = STR("v1"), .resource = resource, .name = name,
 	};
 }
@@ -221,9 +220,8 @@ static bool ask_groups(struct attempt *t)
 	struct authz_attributes what = about(t, is_narrow(t), STR("groups"), STR_NONE);
 	for (size_t i = 0; is_narrow(t) && i < u->n_groups; i++)
 		if (!u->groups[i].n)
-			return refuse(t, (what.user = &t->asker, &what), STR("impersonating the empty string group is not allowed"));
+			return refuse(t, &what, STR("impersonating the empty string group is not allowed"));
 	if (is_narrow(t) && user_is_master(u)) {
-		what.user = &t->asker;
 		what.name = STR("system:masters");
 		return refuse(t, &what, STR("impersonating the system:masters group is not allowed"));
 	}
@@ -274,7 +272,6 @@ static bool ask_extra(struct attempt *t)
 	if (!val_len(extra))
 		return true;
 	str wrong = is_narrow(t) ? extra_error(t->q->arena, extra) : STR_NONE;
-	what.user = &t->asker;
 	if (wrong.n)
 		return refuse(t, &what, wrong);
 	VAL_EACH_MEMBER(m, extra)
@@ -338,6 +335,7 @@ static bool ask_all(struct attempt *t)
 	t->verb = STR("impersonate");
 	if (is_narrow(t)) {
 		struct authz_attributes what = authz_of_request(t->q);
+		what.user = &t->asker;
 		what.verb = arena_printf(a, "impersonate-on:%s:" STR_FMT, mode_names[t->mode], STR_ARG(what.verb));
 		t->verb = arena_printf(a, "impersonate:%s", mode_names[t->mode]);
 		if (!ask(t, what))

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "apiserver/audit/audit.h"
 #include "apiserver/list.h"
 #include "apiserver/pieces.h"
 #include "apiserver/read.h"
@@ -12,7 +13,7 @@
 #include "base/mem.h"
 #include "machinery/table.h"
 
-enum { LARGE = 128 << 10, GATHERED_MAX = 1 << 30 };
+enum { LARGE = 128 << 10, GATHERED_MAX = 1 << 30, AUDIT_BYTES = 64 << 10 };
 
 struct list_source {
 	struct http_source source;
@@ -243,6 +244,37 @@ static bool is_large(const struct list_source *s)
 	return total > LARGE;
 }
 
+static struct list_source *source_new(const struct view *view, const struct list_page *page)
+{
+	struct list_source *s = mem_zalloc(sizeof(*s));
+	s->source = (struct http_source){ .fill = source_fill, .stop = source_stop };
+	s->view = *view;
+	s->page = *page;
+	buf_init(&s->made, GATHERED_MAX);
+	return s;
+}
+
+/* The whole list as JSON, for the audit. */
+static void tell_audit(struct request *q, const struct view *view, const struct list_page *page)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(GATHERED_MAX);
+	struct view json = *view;
+	struct list_page copy = list_page_ref(page);
+	json.accept.media = MEDIA_JSON;
+	json.accept.pretty = false;
+	struct list_source *s = source_new(&json, &copy);
+	ssize_t n = begin(s, NULL) < 0 ? -1 : 1;
+	while (n > 0) {
+		char *room = buf_reserve(&text, AUDIT_BYTES);
+		n = room ? source_fill(&s->source, room, AUDIT_BYTES) : -1;
+		if (n > 0)
+			buf_commit(&text, (size_t)n);
+	}
+	source_stop(&s->source);
+	if (n == 0)
+		audit_response_object(q, buf_str(&text));
+}
+
 int list_answer(struct request *q, struct list_page *page, struct err *err)
 {
 	struct view view;
@@ -253,11 +285,9 @@ int list_answer(struct request *q, struct list_page *page, struct err *err)
 		list_page_done(page);
 		return r;
 	}
-	struct list_source *s = mem_zalloc(sizeof(*s));
-	s->source = (struct http_source){ .fill = source_fill, .stop = source_stop };
-	s->view = view;
-	s->page = *page;
-	buf_init(&s->made, GATHERED_MAX);
+	if (UNLIKELY(audit_wants_response(q)))
+		tell_audit(q, &view, page);
+	struct list_source *s = source_new(&view, page);
 	r = begin(s, err);
 	if (r < 0) {
 		source_stop(&s->source);

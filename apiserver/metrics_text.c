@@ -330,6 +330,9 @@ void metrics_write(const struct metrics *m, struct apiserver *s, struct buf *b)
 		write_inflight(s->flow, b);
 		fairness_metrics(s->flow, b);
 	}
+	if (s->admission)
+		admission_metrics(s, b);
+	audit_metrics(s->audit, b);
 	write_objects(&s->kinds, b);
 	if (s->store && s->cache)
 		write_store(s, b);

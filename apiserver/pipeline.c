@@ -116,6 +116,7 @@ int pipeline_handle(struct http_exchange *x, void *arg)
 		run_timed(&q);
 	else
 		run(&q, STAGE_DEADLINE + 1);
+	audit_response_complete(&q);
 	r = fiber_check(NULL) == -ERR_CANCELED ? -ERR_CANCELED : 0;
 	if (q.answer.kind != ANSWER_SENT && r == 0) {
 		add_warnings(&q);

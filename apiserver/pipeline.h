@@ -10,8 +10,9 @@
 #define STAGES(X)                                                                             \
 	X(INFO, stage_info)                 /* what is asked for: info.c */                   \
 	X(DEADLINE, stage_deadline)         /* how long it may take: deadline.c */            \
-	X(AUDIT, stage_audit)               /* that it was asked: audit.c */                  \
+	X(AUDIT, stage_audit)               /* its name: audit.c */                           \
 	X(AUTHENTICATE, stage_authenticate) /* who asks: authn.c */                           \
+	X(RECEIVED, stage_received)         /* that it was asked: audit.c */                  \
 	X(IMPERSONATE, stage_impersonate)   /* as whom: impersonate.c */                      \
 	X(FAIRNESS, stage_fairness)         /* whether there is room for it now: fairness.c */ \
 	X(AUTHORIZE, stage_authorize)       /* may they: authz.c */                           \

@@ -1,6 +1,7 @@
 /* Reading a request, and filling in its answer. */
 #include "apiserver/request.h"
 
+#include "apiserver/audit/audit.h"
 #include "apiserver/list.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
@@ -99,6 +100,13 @@ void answer_bytes(struct request *q, int status, str content_type, str bytes)
 	q->answer.status = status;
 	q->answer.content_type = content_type;
 	q->answer.bytes = bytes;
+}
+
+void answer_sent(struct request *q, int status)
+{
+	q->answer.kind = ANSWER_SENT;
+	q->answer.status = status;
+	audit_response_started(q, status);
 }
 
 void answer_success(struct request *q, str name, str uid)

@@ -140,6 +140,8 @@ void answer_val(struct request *q, int status, struct val v, const struct type *
 /* Takes the reference over. */
 void answer_object(struct request *q, int status, struct object *o);
 void answer_bytes(struct request *q, int status, str content_type, str bytes);
+/* The stage answers by itself with this status: now. */
+void answer_sent(struct request *q, int status);
 /* Gives back what an answer holds that was not sent; the headers stay. */
 void answer_done(struct request *q);
 /* {"kind":"Status",...,"status":"Success","details":{name, group, kind, uid}} with 200 */

@@ -181,8 +181,7 @@ static int refuse(struct request *q, struct http_call *call, const struct http1_
 	if (head->status < 400)
 		return fail_plain(q, "invalid upgrade response: status code %d", head->status);
 	struct http_header *headers = proxy_response_headers(q, head, 0, &n);
-	q->answer.kind = ANSWER_SENT;
-	q->answer.status = head->status;
+	answer_sent(q, head->status);
 	relay_body(q->http, head->status, headers, n, call, head->content_length);
 	return 0;
 }
@@ -217,8 +216,7 @@ int proxy_upgrade(struct request *q, const struct proxy_target *target, struct e
 	add(headers, &n, STR("upgrade"), arena_str(q->arena, head->upgrade));
 	if ((r = http_call_upgrade(call, &server, err)) < 0 || (r = http_upgrade(q->http, headers, n, &client, err)) < 0)
 		return r;
-	q->answer.kind = ANSWER_SENT;
-	q->answer.status = 101;
+	answer_sent(q, 101);
 	struct tunnel t = { .client = client, .server = server };
 	run_tunnel(&t);
 	return 0;
@@ -285,8 +283,7 @@ int proxy_tunnel(struct request *q, const struct proxy_target *target, struct er
 	struct stream *client;
 	if ((r = http_upgrade(q->http, answer.headers, answer.n, &client, err)) < 0)
 		return r;
-	q->answer.kind = ANSWER_SENT;
-	q->answer.status = 101;
+	answer_sent(q, 101);
 	CLEANUP(ws_freep) struct ws *ws = ws_new(client, &(struct ws_options){ 0 });
 	struct tunnel t = { .ws = ws, .server = server };
 	run_tunnel(&t);

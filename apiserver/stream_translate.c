@@ -281,8 +281,7 @@ int translate_handle(struct request *q, const struct proxy_target *target, const
 	int r = ws_accept_headers(q->arena, x->headers, x->n_headers, protocol, &answer, err);
 	if (r < 0 || (r = http_upgrade(q->http, answer.headers, answer.n, &client, err)) < 0)
 		return r;
-	q->answer.kind = ANSWER_SENT;
-	q->answer.status = 101;
+	answer_sent(q, 101);
 	CLEANUP(translation_done) struct translation t = { .q = q, .want = want, .status = BUF_INIT(STATUS_MAX) };
 	fiber_cond_init(&t.changed, "a container's streams");
 	t.ws = ws_new(client, &(struct ws_options){ 0 });

@@ -183,8 +183,7 @@ static int fetch(struct request *q, struct http_client *client, str url, struct 
 		return refused(q, call, head->status);
 	static const struct http_header headers[] = { { STR_INIT("content-type"), STR_INIT("text/plain") },
 						      { STR_INIT("cache-control"), STR_INIT("no-cache, private") } };
-	q->answer.kind = ANSWER_SENT;
-	q->answer.status = 200;
+	answer_sent(q, 200);
 	relay_body(q->http, 200, headers, ARRAY_LEN(headers), call, -1);
 	return 0;
 }

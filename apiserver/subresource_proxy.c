@@ -265,8 +265,7 @@ static void pass_back(struct request *q, str base, struct http_call *call, const
 	}
 	if (!http_header_find(headers, n, STR("cache-control")).n)
 		headers[n++] = (struct http_header){ STR("cache-control"), STR("no-cache, private") };
-	q->answer.kind = ANSWER_SENT;
-	q->answer.status = head->status;
+	answer_sent(q, head->status);
 	if (str_eq(q->method, STR("HEAD")))
 		http_answer(q->http, head->status, headers, n, STR_NONE);
 	else
@@ -331,8 +330,7 @@ static int redirect_to_slash(struct request *q)
 	str query = q->http->query;
 	struct http_header location = { STR("location"), arena_printf(q->arena, STR_FMT "/%s" STR_FMT, STR_ARG(q->http->path),
 								      query.n ? "?" : "", STR_ARG(query)) };
-	q->answer.kind = ANSWER_SENT;
-	q->answer.status = 301;
+	answer_sent(q, 301);
 	http_answer(q->http, 301, &location, 1, STR_NONE);
 	return 0;
 }

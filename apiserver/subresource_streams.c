@@ -48,14 +48,29 @@ static int upgrade_required(struct request *q)
 	return fail_bad_request(q, "Upgrade request required");
 }
 
+/* A WebSocket is opened by GET, but what is done through it takes the permission to create. */
+static int may_create(struct request *q, struct err *err)
+{
+	struct authz_attributes what = authz_of_request(q);
+	str reason;
+	if (str_eq(what.verb, STR("create")))
+		return 0;
+	what.verb = STR("create");
+	int decision = authz_decide(q->server, q->arena, &what, &reason, err);
+	if (decision < 0 || decision == AUTHZ_ALLOW)
+		return decision < 0 ? decision : 0;
+	return fail_forbidden(q, q->group, q->resource, q->name, STR_FMT, STR_ARG(reason));
+}
+
 static int container_streams(struct request *q, bool exec, struct err *err)
 {
 	struct object *pod;
 	struct kubelet_place place;
 	struct proxy_target target;
 	str container = request_query(q, STR("container"));
-	int r = pod_get(q, q->name, &pod, err);
-	if (r < 0 || (r = pod_container(q, pod->val, &container)) < 0 || (r = node_of(q, pod->val, &place)) < 0 ||
+	int r = may_create(q, err);
+	if (r < 0 || (r = pod_get(q, q->name, &pod, err)) < 0 || (r = pod_container(q, pod->val, &container)) < 0 ||
+	    (r = node_of(q, pod->val, &place)) < 0 ||
 	    (r = kubelet_http(q->server, KUBELET_VERIFIED, &target.client, err)) < 0)
 		return r;
 	struct translate_streams want = streams_of(q);
@@ -95,8 +110,9 @@ int portforward_handle(struct request *q, struct err *err)
 	struct kubelet_place place;
 	struct proxy_target target;
 	str query;
-	int r = pod_get(q, q->name, &pod, err);
-	if (r < 0 || (r = port_query(q, &query)) < 0 || (r = node_of(q, pod->val, &place)) < 0 ||
+	int r = may_create(q, err);
+	if (r < 0 || (r = pod_get(q, q->name, &pod, err)) < 0 || (r = port_query(q, &query)) < 0 ||
+	    (r = node_of(q, pod->val, &place)) < 0 ||
 	    (r = kubelet_http(q->server, KUBELET_VERIFIED, &target.client, err)) < 0)
 		return r;
 	target.url = arena_printf(q->arena, "https://" STR_FMT "/portForward/" STR_FMT "/" STR_FMT STR_FMT,

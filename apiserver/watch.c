@@ -31,6 +31,7 @@ struct watch {
 	struct apiserver *server;
 	struct metrics_series *series;
 	struct fairness_watch *counted;
+	struct audit_event *audit;
 	struct view view;
 	struct list_options options;  /* what they point to lives as long as the exchange */
 	struct list_page initial;     /* the state to begin with */
@@ -292,6 +293,7 @@ static void watch_stop(struct http_source *source)
 	loop_timer_stop(&w->timer);
 	metrics_longrunning(w->series, -1);
 	fairness_watch_end(w->counted);
+	audit_end(w->audit);
 	if (w->following)
 		cache_watch_end(&w->watcher);
 	list_page_done(&w->initial);
@@ -344,6 +346,7 @@ static struct watch *watch_new(struct request *q, const struct list_options *o, 
 	w->server = q->server;
 	w->series = metrics_series(q);
 	metrics_longrunning(w->series, 1);
+	w->audit = audit_keep(q);
 	w->counted = fairness_watch_begin(q, o->name, &o->fields);
 	w->view = *view;
 	w->options = *o;

@@ -25,7 +25,7 @@ struct webhook_options {
 int webhook_new(struct apiserver *s, const struct webhook_options *o, struct webhook **ret, struct err *err);
 /* From the current context of a kubeconfig file: server, authority, client certificate, token (also from files), basic auth. */
 int webhook_open(struct apiserver *s, const char *kubeconfig_file, struct webhook **ret, struct err *err);
-void webhook_free(struct webhook *w); /* (suspends) NULL is fine */
+void webhook_free(struct webhook *w); /* (suspends) Nobody may be asking it. NULL is fine */
 
 struct webhook_reply {
 	int status;

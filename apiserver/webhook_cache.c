@@ -9,6 +9,9 @@
 #include "base/mem.h"
 #include "base/random.h"
 
+/* Of an answer that is larger there is nothing to gain. */
+enum { ANSWER_MAX = 64 << 10 };
+
 struct entry {
 	struct list link;             /* most recently used last */
 	struct webhook_cache_key key;
@@ -84,7 +87,7 @@ struct frozen *webhook_cache_get(struct webhook_cache *c, const struct webhook_c
 
 void webhook_cache_put(struct webhook_cache *c, const struct webhook_cache_key *key, struct frozen *answer, int64_t ttl_ns)
 {
-	if (ttl_ns <= 0)
+	if (ttl_ns <= 0 || answer->size > ANSWER_MAX)
 		return;
 	struct entry *old = map_get(&c->entries, key_text(key));
 	if (old)

@@ -22,7 +22,7 @@ void webhook_cache_free(struct webhook_cache *c); /* NULL is fine */
 struct webhook_cache_key webhook_cache_key(const struct webhook_cache *c, const str *texts, size_t n);
 /* The answer as a reference that the caller gives back; NULL: there is none, or it is too old. */
 struct frozen *webhook_cache_get(struct webhook_cache *c, const struct webhook_cache_key *key);
-/* Adds or replaces; no ttl: does nothing. */
+/* Adds or replaces; does nothing without a ttl, and for answers of more than 64 KiB. */
 void webhook_cache_put(struct webhook_cache *c, const struct webhook_cache_key *key, struct frozen *answer, int64_t ttl_ns);
 
 #endif

@@ -113,6 +113,8 @@ static void check_cluster(struct faults *f, const struct parts *p)
 	if (val_has(c, certificate_authority) && val_has(c, certificate_authority_data))
 		fault(f, "certificate-authority-data and certificate-authority are both specified for " STR_FMT
 		      ". certificate-authority-data will override.", STR_ARG(p->cluster_name));
+	if (val_bool(c, insecure_skip_tls_verify) && (val_has(c, certificate_authority) || val_has(c, certificate_authority_data)))
+		fault(f, "specifying a root certificates file with the insecure flag is not allowed");
 	check_readable(f, "certificate-authority", p->files.ca, p->cluster_name);
 }
 
@@ -163,6 +165,9 @@ static int open_parts(struct apiserver *s, struct arena *a, const struct parts *
 	/* A server's address without a scheme is one that speaks TLS. */
 	if (str_find(o.url, STR("://")) < 0)
 		o.url = arena_printf(a, "https://" STR_FMT, STR_ARG(o.url));
+	/* Credentials do not go out in the clear. */
+	if (!str_starts(o.url, STR("https://")))
+		return webhook_new(s, &(const struct webhook_options){ .url = o.url }, ret, err);
 	return webhook_make(s, &o, &p->files, ret, err);
 }
 

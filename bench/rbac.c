@@ -1,7 +1,7 @@
 /*
- * What a decision by roles costs in a cluster of 1,000 roles and 10,000 bindings, beside the way of looking at every binding: which
- * is right, too, and what one would write first. Half of the bindings are for the whole cluster, half in namespaces; users have one
- * binding of their own and two groups. Each number is the best of several rounds.
+ * What a decision by roles costs in a cluster of 1,000 roles and 10,000 bindings, beside the way of looking at every
+ * binding: which is right, too, and what one would write first. Half of the bindings are for the whole cluster, half
+ * in namespaces; users have one binding of their own and two groups. Each number is the best of several rounds.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
  * Tokens and keys. The first byte says what the rest is: a token (which a key that nobody has must refuse, and which has two
  * objects and no other alphabet when it can be taken apart), a JSON Web Key Set (whose keys can be told and read again), or PEM.
  */
-#include <openssl/evp.h>
+#include <openssl/ec.h>
+#include <openssl/rsa.h>
 
 #include "apiserver/authn/jwt_priv.h"
 #include "codec/json.h"
@@ -13,11 +14,11 @@ enum { INPUT_MAX = 256 << 10 };
 static struct jwt_keys *secret_keys(void)
 {
 	static struct jwt_keys *keys;
+	if (keys)
+		return keys;
 	struct arena a = ARENA_INIT;
 	struct buf json = BUF_INIT(1 << 16);
 	EVP_PKEY *made[] = { EVP_EC_gen("P-256"), EVP_RSA_gen(2048) };
-	if (keys)
-		return keys;
 	struct jwt_key list[] = { { made[0], STR("a") }, { made[1], STR("b") } };
 	struct jwt_keys set = { .keys = list, .n = 2 };
 	check(json_encode(&json, jwt_keys_jwks(&set, &a), &(struct json_encode_options){ 0 }, NULL) == 0 &&

@@ -73,7 +73,8 @@ def crowd(t, servers, label):
     t.check(f"{label}: the others are told why", all(
         a.json["message"].endswith("exceeded quota: q, requested: pods=1, used: pods=20, limited: pods=20")
         for a in answers if a.status == 403), [a for a in answers if a.status == 403][:1])
-    t.check(f"{label}: both quotas say so", (used(server, ns, "q"), used(server, ns, "r")["count/pods"]) == ({"pods": "20"}, "20"))
+    counts = used(server, ns, "q")["pods"], used(server, ns, "r")["count/pods"]
+    t.check(f"{label}: both quotas say so", counts == ("20", "20"), counts)
     t.check(f"{label}: and so many are there", len(server.request("GET", ns + "/pods").json["items"]) == 20)
 
     ns = space(server, "cpu")

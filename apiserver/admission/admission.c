@@ -6,6 +6,8 @@
 
 #include "apiserver/admission/config.h"
 #include "apiserver/admission/plugins.h"
+#include "apiserver/admission/webhook_hooks.h"
+#include "apiserver/admission/webhook_metrics.h"
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
 #include "base/buf.h"
@@ -184,6 +186,17 @@ void admission_free(struct admission *a)
 
 void *admission_state(const struct apiserver *s, const struct admission_plugin *p) { return s->admission->state[index_of(p)]; }
 bool admission_is_on(const struct apiserver *s, const struct admission_plugin *p) { return s->admission->on[index_of(p)]; }
+
+void admission_metrics(const struct apiserver *s, struct buf *b)
+{
+	const struct admission_plugin *asking[] = { &admission_mutating_webhook, &admission_validating_webhook };
+	const struct hook_metrics *all[ARRAY_LEN(asking)];
+	for (size_t i = 0; i < ARRAY_LEN(asking); i++) {
+		const struct hook_source *source = admission_state(s, asking[i]);
+		all[i] = source ? source->metrics : NULL;
+	}
+	hook_metrics_write(all, ARRAY_LEN(all), b);
+}
 
 /* ---- running them ---- */
 

@@ -1,7 +1,7 @@
 /*
- * EventRateLimit: who tells too much is not heard for a while. Each limit has buckets (one for the server, or one per namespace, user, or
- * source and object) that hold `burst` events and get `qps` of them back per second; those that were not used for longest
- * are forgotten when there are too many.
+ * EventRateLimit: who tells too much is not heard for a while. Each limit has buckets (one for the server, or one per
+ * namespace, user, or source and object) that hold `burst` events and get `qps` of them back per second; those that were not
+ * used for longest are forgotten when there are too many.
  */
 #include <stdlib.h>
 

@@ -8,10 +8,8 @@
 #include "apiserver/audit/audit.h"
 #include "apiserver/meta.h"
 #include "apiserver/webhook.h"
+#include "apiserver/webhook_cache.h"
 #include "base/clock.h"
-#include "base/encoding.h"
-#include "base/list.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
@@ -21,63 +19,12 @@
 
 enum { ANSWERS_MAX = 1024, SPEC_MAX = 64 << 20 };
 
-/* An ImageReviewStatus that is still good. */
-struct kept_answer {
-	struct list link;             /* oldest use first */
-	char key[SHA256_HEX + 1];     /* of the question */
-	int64_t until_ns;
-	struct frozen *status;
-};
-
 struct image_policy {
 	struct webhook *webhook;
 	int64_t allow_ns, deny_ns, pause_ns;
 	bool default_allow;
-	struct map answers;
-	struct list by_use;
+	struct webhook_cache *answers; /* ImageReviewStatus */
 };
-
-/* ---- answers that are kept ---- */
-
-static void answer_free(struct image_policy *p, struct kept_answer *a)
-{
-	map_remove(&p->answers, str_of(a->key));
-	list_remove(&a->link);
-	frozen_unref(a->status);
-	free(a);
-}
-
-static struct kept_answer *answer_find(struct image_policy *p, const char *key)
-{
-	struct kept_answer *a = map_get(&p->answers, str_of(key));
-	if (a && a->until_ns <= clock_now_ns()) {
-		answer_free(p, a);
-		return NULL;
-	}
-	if (a) {
-		list_remove(&a->link);
-		list_add(&p->by_use, &a->link);
-	}
-	return a;
-}
-
-static void answer_keep(struct image_policy *p, const char *key, struct val status)
-{
-	int64_t ns = val_bool(status, allowed) ? p->allow_ns : p->deny_ns;
-	struct kept_answer *a = map_get(&p->answers, str_of(key));
-	if (a) /* two have asked at the same time */
-		answer_free(p, a);
-	if (ns == 0)
-		return;
-	if (map_len(&p->answers) == ANSWERS_MAX)
-		answer_free(p, CONTAINER_OF(p->by_use.next, struct kept_answer, link));
-	a = mem_zalloc(sizeof *a);
-	memcpy(a->key, key, sizeof a->key);
-	a->until_ns = clock_now_ns() + ns;
-	a->status = val_freeze(status);
-	list_add(&p->by_use, &a->link);
-	map_put(&p->answers, str_of(a->key), a);
-}
 
 /* ---- the question ---- */
 
@@ -107,14 +54,13 @@ static struct val spec_of(struct request *q)
 static int ask(struct request *q, struct image_policy *p, struct val spec, struct val *ret_status, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT(SPEC_MAX);
-	char key[SHA256_HEX + 1];
 	int r = json_encode(&text, spec, &(struct json_encode_options){ 0 }, err);
 	if (r < 0)
 		return r;
-	sha256_hex(buf_str(&text), key);
-	struct kept_answer *kept = answer_find(p, key);
+	struct webhook_cache_key key = webhook_cache_key(p->answers, (const str[]){ buf_str(&text) }, 1);
+	CLEANUP(frozen_unrefp) struct frozen *kept = webhook_cache_get(p->answers, &key);
 	if (kept) {
-		*ret_status = val_copy(q->arena, kept->status->val);
+		*ret_status = val_copy(q->arena, kept->val);
 		return 0;
 	}
 	const struct type *type = TYPE(imagepolicy_v1alpha1, ImageReview);
@@ -124,7 +70,8 @@ static int ask(struct request *q, struct image_policy *p, struct val spec, struc
 	if (r < 0)
 		return r;
 	*ret_status = val_get(review, status);
-	answer_keep(p, key, *ret_status);
+	kept = val_freeze(*ret_status);
+	webhook_cache_put(p->answers, &key, kept, val_bool(*ret_status, allowed) ? p->allow_ns : p->deny_ns);
 	return 0;
 }
 
@@ -198,9 +145,7 @@ static int read_config(struct val config, struct image_policy *p, struct err *er
 static void plugin_close(void *state)
 {
 	struct image_policy *p = state;
-	while (!list_empty(&p->by_use))
-		answer_free(p, CONTAINER_OF(p->by_use.next, struct kept_answer, link));
-	map_done(&p->answers);
+	webhook_cache_free(p->answers);
 	webhook_free(p->webhook);
 	free(p);
 }
@@ -211,8 +156,7 @@ static int plugin_open(struct apiserver *s, struct val config, void **ret_state,
 	if (!val_exists(config))
 		return err_set(err, ERR_BAD_REQUEST, "no config specified");
 	struct image_policy *p = mem_zalloc(sizeof *p);
-	list_init(&p->by_use);
-	map_init(&p->answers);
+	p->answers = webhook_cache_new(ANSWERS_MAX);
 	int r = read_config(config, p, err);
 	if (r == 0)
 		r = webhook_open(s, arena_str(&a, val_str(config, imagePolicy, kubeConfigFile)).p, &p->webhook, err);

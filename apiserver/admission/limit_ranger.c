@@ -15,7 +15,7 @@
 
 /* ---- defaults ---- */
 
-/* Of all items for containers: the last one that names a resource counts. */
+/* Of all items for containers: the last one that names a resource counts. A copy: the range may go before the pod. */
 static struct val defaults_of(struct arena *a, struct val range, atom which)
 {
 	struct val_builder b = val_builder(a);
@@ -23,7 +23,7 @@ static struct val defaults_of(struct arena *a, struct val range, atom which)
 		if (str_eq(val_str(*item, type), STR("Container")))
 			VAL_EACH_MEMBER(m, val_member(*item, which))
 				val_add_member(&b, m->key, m->val);
-	return b.n ? val_sorted(a, val_end_object(&b)) : VAL_EMPTY;
+	return b.n ? val_copy(a, val_sorted(a, val_end_object(&b))) : VAL_EMPTY;
 }
 
 /* One side of a container's resources; what was missing is told: "cpu, memory request for container c". */
@@ -340,11 +340,11 @@ static int mutate(struct request *q, struct err *err)
 	if (subject_of(q) != POD)
 		return 0;
 	while ((range = next_range(q, &it, &prefix))) {
-		struct val own = val_copy(q->arena, range->val);
-		if (limit_range_default_size(own, q->object) > DEFAULTS_MAX)
-			return request_fail(q, ERR_TOO_LARGE, VAL_EMPTY, "the defaults of limit range \"" STR_FMT "\" are too many for pods "
-					    "with so many containers", STR_ARG(val_str(own, metadata, name)));
-		q->object = limit_range_default(q->arena, own, q->object);
+		if (limit_range_default_size(range->val, q->object) > DEFAULTS_MAX)
+			return request_fail(q, ERR_TOO_LARGE, VAL_EMPTY,
+					    "the defaults of limit range \"" STR_FMT "\" are too many for so many containers",
+					    STR_ARG(val_str(range->val, metadata, name)));
+		q->object = limit_range_default(q->arena, range->val, q->object);
 	}
 	return 0;
 }

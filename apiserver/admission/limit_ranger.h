@@ -7,7 +7,7 @@
 
 #include "codec/val.h"
 
-/* The pod with the defaults of this LimitRange in its containers, and a note about them in an annotation. */
+/* The pod with (copies of) the defaults of this LimitRange in its containers, and a note about them in an annotation. */
 struct val limit_range_default(struct arena *a, struct val range, struct val pod);
 /* At most so many entries would be added by that. */
 size_t limit_range_default_size(struct val range, struct val pod);

@@ -1,7 +1,7 @@
 /*
- * NodeRestriction: a kubelet writes its own Node, its own lease, the status of the pods that run on it, and what else it has to
- * report; the authorizer lets it through to kinds of objects, this plugin to the very objects and fields. Users that are not
- * nodes are none of its business.
+ * NodeRestriction: a kubelet writes its own Node, its own lease, the status of the pods that run on it, and what else it
+ * has to report; the authorizer lets it through to kinds of objects, this plugin to the very objects and fields. Users
+ * that are not nodes are none of its business.
  */
 #include "apiserver/admission/node_restriction.h"
 

@@ -48,7 +48,8 @@ static int unknown_source(struct request *q, const char *what, struct val volume
 
 static int refers(struct request *q, str node, const char *what)
 {
-	return admission_forbid(q, "node " STR_FMT " can not create pods that reference %s", STR_ARG(admission_quoted(q, node)), what);
+	return admission_forbid(q, "node " STR_FMT " can not create pods that reference %s",
+				STR_ARG(admission_quoted(q, node)), what);
 }
 
 static int check_projected(struct request *q, str node, struct val volume)

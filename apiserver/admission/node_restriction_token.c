@@ -1,6 +1,7 @@
 /*
- * NodeRestriction of tokens: a node gets a token of a service account only for a pod that runs on it, and only for an audience
- * that the pod asks for: by a volume of its own, by a CSI driver of one of its volumes, or because somebody has granted it.
+ * NodeRestriction of tokens: a node gets a token of a service account only for a pod that runs on it, and only for an
+ * audience that the pod asks for by a volume of its own or by a CSI driver of one of its volumes, or that somebody has
+ * granted.
  */
 #include "apiserver/admission/node_restriction.h"
 #include "apiserver/authz/node_graph.h"

@@ -1,6 +1,6 @@
 /*
- * OwnerReferencesPermissionEnforcement: an object that gets an owner goes when the owner goes, so only who may delete the object
- * may give it one; to block the owner's deletion takes the right to set the owner's finalizers.
+ * OwnerReferencesPermissionEnforcement: an object that gets an owner goes when the owner goes, so only who may delete the
+ * object may give it one; to block the owner's deletion takes the right to set the owner's finalizers.
  */
 #include "apiserver/admission/plugins.h"
 #include "codec/atoms.h"

@@ -1,4 +1,4 @@
-/* PersistentVolumeClaimResize: a claim may grow only once it is bound, and only if its storage class can make volumes grow. */
+/* PersistentVolumeClaimResize: a claim may grow once it is bound, if its storage class can make volumes grow. */
 #include "apiserver/admission/plugins.h"
 #include "apiserver/cache.h"
 #include "codec/atoms.h"

@@ -7,8 +7,8 @@
  * has written a quota meanwhile shows in its resourceVersion, and what was planned with it is planned again. So no room
  * is given away twice, and none gets lost. A request that asks for nothing of any quota does not wait.
  *
- * Where a write has an unknown end (the store did not answer), its charge stays: too much is charged rather than too little, until
- * somebody counts anew. The same goes for objects that are removed.
+ * Where a write has an unknown end (the store did not answer), its charge stays: too much is charged rather than too little,
+ * until somebody counts anew. The same goes for objects that are removed.
  */
 #include "apiserver/admission/resource_quota.h"
 
@@ -341,12 +341,13 @@ static void end_written(struct batch *b)
 /* One attempt; with what others have written up to now, if somebody would be refused. */
 static int attempt(struct batch *b, struct err *err)
 {
+	const struct kind *kind = b->queue->plugin->kind;
 	int r = 0;
 	b->again = false;
-	if (!plan(b)) {
-		int64_t seen = b->queue->plugin->kind->changed;
+	if (!plan(b) && kind) {
+		int64_t seen = kind->changed;
 		r = cache_wait_current(b->queue->plugin->server->cache, err);
-		if (r == 0 && b->queue->plugin->kind->changed != seen)
+		if (r == 0 && kind->changed != seen)
 			(void)plan(b);
 	}
 	if (r < 0)

@@ -108,8 +108,8 @@ struct quota_demand {
 void quota_demand_init(struct quota_demand *d, struct request *q, const struct quota_evaluator *e, struct val limited);
 
 /*
- * Does it fit? 0: *ret_shares, one for each quota that is to be charged (quotas are not changed); less: refused with q->failure. Shares of
- * quotas that `had` names as written are not asked for again. All in q->arena.
+ * Does it fit? 0: *ret_shares, one for each quota that is to be charged (quotas are not changed); less: refused with
+ * q->failure. Shares of quotas that `had` names as written are not asked for again. All in q->arena.
  */
 int quota_check(const struct quota_demand *d, const struct quota *quotas, size_t n, const struct quota_share *had, size_t n_had,
 		struct quota_share **ret_shares, size_t *ret_n);

@@ -1,6 +1,6 @@
 /*
- * What pods use: their requests and limits as the scheduler counts them, with what a resize that is under way needs at most. A pod
- * that is over, or was to be gone by now, only counts as an object.
+ * What pods use: their requests and limits as the scheduler counts them, with what a resize that is under way needs at most. A
+ * pod that is over, or was to be gone by now, only counts as an object.
  */
 #include "apiserver/admission/resource_quota.h"
 #include "base/buf.h"
@@ -205,7 +205,7 @@ static str silent_containers(struct arena *a, struct val spec, str name)
 	return arena_str(a, buf_str(&b));
 }
 
-/* As Kubernetes has it since before there were classes of service: who limits cpu or memory wants to hear it from every container. */
+/* Since before there were classes of service, who limits cpu or memory wants to hear it from every container. */
 static str missing(struct arena *a, struct quota_amounts required, struct val pod)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(16 << 20);
@@ -225,7 +225,10 @@ static str missing(struct arena *a, struct quota_amounts required, struct val po
 
 /* ---- scopes ---- */
 
-static bool is_across_namespaces(struct val term) { return val_len(val_get(term, namespaces)) || val_has(term, namespaceSelector); }
+static bool is_across_namespaces(struct val term)
+{
+	return val_len(val_get(term, namespaces)) || val_has(term, namespaceSelector);
+}
 
 static bool has_affinity_across(struct val affinity)
 {

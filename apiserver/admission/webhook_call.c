@@ -15,24 +15,20 @@
 /* The endpoint by which a webhook's rules take the request: the client's own, or one of the same objects. */
 static const struct endpoint *endpoint_for(const struct hook_request *h, const struct hook *hook)
 {
-	const struct request *q = h->q;
-	const struct kinds *kinds = &q->server->kinds;
 	struct val rules = val_get(hook->spec, rules);
 	if (hook_rules_match(rules, &h->target))
-		return q->endpoint;
-	if (!hook->equivalent || !q->endpoint->kind)
+		return h->q->endpoint;
+	if (!hook->equivalent || !h->n_equivalents)
 		return NULL;
 	VAL_EACH(rule, rules) {
-		for (size_t i = 0; i < kinds->n_endpoints; i++) {
-			const struct endpoint *e = &kinds->endpoints[i];
-			if (e->kind != q->endpoint->kind || e == q->endpoint || !str_eq(e->subresource, q->subresource))
-				continue;
+		for (size_t i = 0; i < h->n_equivalents; i++) {
+			const struct resource *r = h->equivalents[i]->main->resource;
 			struct hook_target t = h->target;
-			t.group = e->main->resource->group;
-			t.version = e->main->resource->version;
-			t.resource = e->main->resource->name;
+			t.group = r->group;
+			t.version = r->version;
+			t.resource = r->name;
 			if (hook_rule_matches(*rule, &t))
-				return e;
+				return h->equivalents[i];
 		}
 	}
 	return NULL;
@@ -189,7 +185,7 @@ void hook_ask(struct hook_call *c)
 	struct webhook_reply reply;
 	struct err err = ERR_INIT;
 	char *uid = arena_alloc(q->arena, UUID_TEXT + 1, 1);
-	str review;
+	CLEANUP(buf_done) struct buf review = BUF_INIT(HOOK_REVIEW_MAX);
 	if (q->dry_run && !takes_dry_runs(c->hook)) {
 		hook_outcome(c, HOOK_UNFIT, 400, "admission webhook \"" STR_FMT "\" does not support dry run", STR_ARG(c->hook->name));
 		return;
@@ -203,7 +199,7 @@ void hook_ask(struct hook_call *c)
 	int r = hook_review(c->request, c->version, type, str_span(uid, UUID_TEXT), &review, &err);
 	if (r < 0)
 		failed(c, r, 400, "could not create admission objects", &err);
-	else if (send(c, review, &reply))
+	else if (send(c, buf_str(&review), &reply))
 		receive(c, &reply, type, str_span(uid, UUID_TEXT));
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "apiserver/admission/webhook_auth.h"
+#include "apiserver/admission/webhook_metrics.h"
 #include "apiserver/cache.h"
 #include "base/encoding.h"
 #include "base/mem.h"
@@ -137,7 +138,8 @@ struct hook_list *hook_list_now(struct hook_source *s)
 	return now;
 }
 
-int hook_source_new(struct apiserver *s, str resource, struct val config, struct hook_source **ret, struct err *err)
+int hook_source_new(struct apiserver *s, str resource, const char *metrics_type, struct val config,
+		    struct hook_source **ret, struct err *err)
 {
 	struct webhook_auth *auth = NULL;
 	int r = webhook_auth_open(config, &auth, err);
@@ -147,6 +149,7 @@ int hook_source_new(struct apiserver *s, str resource, struct val config, struct
 	source->server = s;
 	source->kind = kinds_find(&s->kinds, STR("admissionregistration.k8s.io"), resource);
 	source->auth = auth;
+	source->metrics = hook_metrics_new(metrics_type);
 	*ret = source;
 	return 0;
 }
@@ -157,6 +160,7 @@ void hook_source_free(struct hook_source *s)
 		return;
 	hook_list_unref(s->now);
 	webhook_auth_free(s->auth);
+	hook_metrics_free(s->metrics);
 	free(s);
 }
 

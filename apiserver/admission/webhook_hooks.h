@@ -10,6 +10,7 @@
 #include "machinery/selector.h"
 
 struct hook_config;
+struct hook_metrics;
 struct webhook_auth;
 
 /* One webhook of one configuration. */
@@ -41,10 +42,12 @@ struct hook_source {
 	struct kind *kind;            /* NULL: it is not served */
 	struct webhook_auth *auth;    /* how the server is known to them; NULL: it is not */
 	struct hook_list *now;
+	struct hook_metrics *metrics;
 };
 
 /* From the plugin's part of AdmissionConfiguration. */
-int hook_source_new(struct apiserver *s, str resource, struct val config, struct hook_source **ret, struct err *err);
+int hook_source_new(struct apiserver *s, str resource, const char *metrics_type, struct val config,
+		    struct hook_source **ret, struct err *err);
 void hook_source_free(struct hook_source *s); /* (suspends) NULL is fine */
 
 /* The list as of now, a reference. */

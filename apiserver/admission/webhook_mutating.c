@@ -4,7 +4,9 @@
  * it is asked a second time.
  */
 #include "apiserver/admission/webhook_call.h"
+#include "apiserver/admission/webhook_metrics.h"
 #include "apiserver/audit/audit.h"
+#include "base/clock.h"
 #include "base/fiber.h"
 #include "codec/atoms.h"
 #include "machinery/patch.h"
@@ -73,10 +75,12 @@ static void annotate(const struct hook_call *c, bool mutated, struct val patch)
 {
 	struct request *q = c->request->q;
 	struct val configuration = val_of_str(c->hook->configuration), webhook = val_of_str(c->hook->name);
+	if (!q->audit)
+		return;
 	if (val_exists(patch))
-		audit_annotate(q, audit_key(c, "patch"),
-			       audit_json(q->arena, OBJECT(q->arena, F(configuration, configuration), F(webhook, webhook),
-							   F(patch, patch), F(patchType, VAL_LIT("JSONPatch")))));
+		audit_annotate_request(q, audit_key(c, "patch"),
+				       audit_json(q->arena, OBJECT(q->arena, F(configuration, configuration), F(webhook, webhook),
+								   F(patch, patch), F(patchType, VAL_LIT("JSONPatch")))));
 	audit_annotate(q, audit_key(c, "mutation"),
 		       audit_json(q->arena, OBJECT(q->arena, F(configuration, configuration), F(webhook, webhook),
 						   F(mutated, val_of_bool(mutated)))));
@@ -173,8 +177,10 @@ static int ask_one(struct hook_call *c, struct err *err)
 	if (hook_version_of(c->request, c->version->endpoint, &version, &why) < 0)
 		return fail_internal(q, STR_FMT, STR_ARG(err_str(&why)));
 	c->version = &version;
+	int64_t begun_ns = clock_now_ns();
 	hook_ask(c);
 	bool mutated = c->outcome == HOOK_ALLOWED && take_patch(c, &patch);
+	hook_metrics_count(c->source->metrics, c, clock_now_ns() - begun_ns);
 	annotate(c, mutated, patch);
 	if (mutated) {
 		changed(q->arena, rounds->webhooks);
@@ -189,9 +195,9 @@ static int ask_one(struct hook_call *c, struct err *err)
 static int ask_all(struct request *q, struct hook_source *source, const struct hook_list *list, struct err *err)
 {
 	struct admission_rounds *rounds = q->rounds;
+	struct hook_request h = hook_request_of(q);
 	for (size_t i = 0; i < list->n; i++) {
 		struct hook *hook = list->hooks[i];
-		struct hook_request h = hook_request_of(q);
 		const struct endpoint *e;
 		int r = hook_wants(&h, hook, &e, err);
 		if (r < 0)
@@ -229,7 +235,7 @@ static int mutate(struct request *q, struct err *err)
 
 static int plugin_open(struct apiserver *s, struct val config, void **ret_state, struct err *err)
 {
-	return hook_source_new(s, STR("mutatingwebhookconfigurations"), config, (struct hook_source **)ret_state, err);
+	return hook_source_new(s, STR("mutatingwebhookconfigurations"), "admit", config, (struct hook_source **)ret_state, err);
 }
 
 static void plugin_close(void *state) { hook_source_free(state); }

@@ -6,9 +6,22 @@
 #include "codec/types.h"
 #include "machinery/convert.h"
 
-enum { REVIEW_MAX = 64 << 20 };
-
 /* ---- the request ---- */
+
+static void find_equivalents(struct hook_request *h)
+{
+	const struct endpoint *own = h->q->endpoint;
+	const struct kinds *kinds = &h->q->server->kinds;
+	enum { VERSIONS_MAX = 16 };
+	if (!own->kind)
+		return;
+	h->equivalents = ARENA_ARRAY(h->q->arena, const struct endpoint *, VERSIONS_MAX);
+	for (size_t i = 0; i < kinds->n_endpoints && h->n_equivalents < VERSIONS_MAX; i++) {
+		const struct endpoint *e = &kinds->endpoints[i];
+		if (e->kind == own->kind && e != own && str_eq(e->subresource, own->subresource))
+			h->equivalents[h->n_equivalents++] = e;
+	}
+}
 
 struct hook_request hook_request_of(struct request *q)
 {
@@ -22,6 +35,7 @@ struct hook_request hook_request_of(struct request *q)
 		h.name = val_str(q->object, metadata, name);
 	if (namespaces && !q->namespace.n)
 		h.target.namespace = h.name;
+	find_equivalents(&h);
 	h.stored = q->endpoint->kind && (!q->type || q->type == q->endpoint->kind->hub);
 	return h;
 }
@@ -49,11 +63,30 @@ static int show(const struct hook_request *h, const struct endpoint *e, struct v
 	return r == 0 && view ? view->show(q, *ret, true, ret, err) : r;
 }
 
+/* JSON of what is in a review as it is; null for nothing. */
+static int raw(struct arena *a, struct val v, const struct type *type, struct val *ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(HOOK_REVIEW_MAX);
+	str text = STR("null");
+	if (val_exists(v)) {
+		int r = json_encode(&b, v, &(struct json_encode_options){ .type = type }, err);
+		if (r < 0)
+			return r;
+		text = arena_str(a, buf_str(&b));
+	}
+	*ret = (struct val){ .type = VAL_RAW, .n = (uint32_t)text.n, .s = text.p };
+	return 0;
+}
+
 int hook_version_of(const struct hook_request *h, const struct endpoint *e, struct hook_version *ret, struct err *err)
 {
 	*ret = (struct hook_version){ .endpoint = e, .type = hook_type(h, e) };
-	int r = show(h, e, h->q->object, &ret->object, err);
-	return r < 0 ? r : show(h, e, h->q->old, &ret->old, err);
+	struct arena *a = h->q->arena;
+	int r;
+	if ((r = show(h, e, h->q->object, &ret->object, err)) < 0 || (r = show(h, e, h->q->old, &ret->old, err)) < 0 ||
+	    (r = raw(a, ret->object, ret->type, &ret->object_json, err)) < 0)
+		return r;
+	return raw(a, ret->old, ret->type, &ret->old_json, err);
 }
 
 int hook_version_take(const struct hook_request *h, const struct hook_version *v, struct val object, const struct type *type,
@@ -103,21 +136,6 @@ static struct val user_of(struct request *q)
 		      F(extra, val_len(q->user.extra) ? q->user.extra : VAL_EMPTY));
 }
 
-/* JSON of what is in a review as it is; null for nothing. */
-static int raw(struct arena *a, struct val v, const struct type *type, struct val *ret, struct err *err)
-{
-	CLEANUP(buf_done) struct buf b = BUF_INIT(REVIEW_MAX);
-	str text = STR("null");
-	if (val_exists(v)) {
-		int r = json_encode(&b, v, &(struct json_encode_options){ .type = type }, err);
-		if (r < 0)
-			return r;
-		text = arena_str(a, buf_str(&b));
-	}
-	*ret = (struct val){ .type = VAL_RAW, .n = (uint32_t)text.n, .s = text.p };
-	return 0;
-}
-
 /* CreateOptions, UpdateOptions or DeleteOptions; streams have none. */
 static int options_of(const struct hook_request *h, struct val *ret, struct err *err)
 {
@@ -139,14 +157,14 @@ static int options_of(const struct hook_request *h, struct val *ret, struct err 
 	return raw(q->arena, o, NULL, ret, err);
 }
 
-int hook_review(const struct hook_request *h, const struct hook_version *v, const struct type *review, str uid, str *ret,
+int hook_review(const struct hook_request *h, const struct hook_version *v, const struct type *review, str uid, struct buf *ret,
 		struct err *err)
 {
 	struct request *q = h->q;
 	struct arena *a = q->arena;
-	struct val object, old, options;
-	int r = raw(a, v->object, v->type, &object, err);
-	if (r < 0 || (r = raw(a, v->old, v->type, &old, err)) < 0 || (r = options_of(h, &options, err)) < 0)
+	struct val options;
+	int r = options_of(h, &options, err);
+	if (r < 0)
 		return r;
 	const struct resource *as = v->endpoint->main->resource;
 	struct val request = OBJECT(
@@ -154,15 +172,13 @@ int hook_review(const struct hook_request *h, const struct hook_version *v, cons
 		F(subResource, text_of(q->subresource)), F(requestKind, kind_of(a, hook_type(h, q->endpoint))),
 		F(requestResource, resource_of(a, q->group, q->version, q->resource)), F(requestSubResource, text_of(q->subresource)),
 		F(name, text_of(h->name)), F(namespace, text_of(h->target.namespace)),
-		F(operation, val_of_str(hook_operation_text(h->target.operation))), F(userInfo, user_of(q)), F(object, object),
-		F(oldObject, old), F(dryRun, val_of_bool(q->dry_run)), F(options, options));
+		F(operation, val_of_str(hook_operation_text(h->target.operation))), F(userInfo, user_of(q)),
+		F(object, v->object_json), F(oldObject, v->old_json), F(dryRun, val_of_bool(q->dry_run)), F(options, options));
 	struct val all = OBJECT(a, F(kind, VAL_LIT("AdmissionReview")), F(apiVersion, val_of_str(type_api_version(a, review))),
 				F(request, request));
-	CLEANUP(buf_done) struct buf b = BUF_INIT(REVIEW_MAX);
-	r = json_encode(&b, all, &(struct json_encode_options){ .type = review }, err);
-	buf_addc(&b, '\n');
-	*ret = arena_str(a, buf_str(&b));
-	return r < 0 ? r : buf_check(&b, "the review", err);
+	r = json_encode(ret, all, &(struct json_encode_options){ .type = review }, err);
+	buf_addc(ret, '\n');
+	return r < 0 ? r : buf_check(ret, "the review", err);
 }
 
 /* ---- the answer ---- */

@@ -12,6 +12,8 @@ struct hook_request {
 	struct request *q;
 	struct hook_target target;    /* as the client names it */
 	str name;
+	const struct endpoint **equivalents; /* other endpoints of the same objects and subresource */
+	size_t n_equivalents;
 	bool stored;                  /* an object of the endpoint's kind, in its hub version; else it has one version only */
 };
 
@@ -24,6 +26,7 @@ struct hook_version {
 	const struct endpoint *endpoint;
 	const struct type *type;
 	struct val object, old;
+	struct val object_json, old_json; /* VAL_RAW: as reviews have them */
 };
 
 int hook_version_of(const struct hook_request *h, const struct endpoint *e, struct hook_version *ret, struct err *err);
@@ -31,9 +34,10 @@ int hook_version_of(const struct hook_request *h, const struct endpoint *e, stru
 int hook_version_take(const struct hook_request *h, const struct hook_version *v, struct val object, const struct type *type,
 		      struct err *err);
 
-/* An AdmissionReview of this type (v1 or v1beta1) with its id, as JSON in the arena. */
-int hook_review(const struct hook_request *h, const struct hook_version *v, const struct type *review, str uid, str *ret,
+/* Appends an AdmissionReview of this type (v1 or v1beta1) with its id, as JSON. */
+int hook_review(const struct hook_request *h, const struct hook_version *v, const struct type *review, str uid, struct buf *ret,
 		struct err *err);
+enum { HOOK_REVIEW_MAX = 64 << 20 };
 
 /* An AdmissionResponse, once its review was checked; everything in the arena. */
 struct hook_response {

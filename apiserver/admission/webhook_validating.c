@@ -3,6 +3,8 @@
  * one that refuses is the reason that the client is told.
  */
 #include "apiserver/admission/webhook_call.h"
+#include "apiserver/admission/webhook_metrics.h"
+#include "base/clock.h"
 #include "base/fiber.h"
 
 /* All questions about one request. */
@@ -22,7 +24,9 @@ static int ask(void *arg)
 {
 	struct asked *one = arg;
 	struct asking *all = one->all;
+	int64_t begun_ns = clock_now_ns();
 	hook_ask(one->call);
+	hook_metrics_count(one->call->source->metrics, one->call, clock_now_ns() - begun_ns);
 	if (one->call->outcome == HOOK_CANCELED)
 		all->canceled = true;
 	else if (all->result == 0)
@@ -105,7 +109,8 @@ static int validate(struct request *q, struct err *err)
 
 static int plugin_open(struct apiserver *s, struct val config, void **ret_state, struct err *err)
 {
-	return hook_source_new(s, STR("validatingwebhookconfigurations"), config, (struct hook_source **)ret_state, err);
+	return hook_source_new(s, STR("validatingwebhookconfigurations"), "validating", config,
+			       (struct hook_source **)ret_state, err);
 }
 
 static void plugin_close(void *state) { hook_source_free(state); }

@@ -1,11 +1,13 @@
 /*
  * audit/: what was asked, by whom, and what came of it, as the audit policy wants it told.
  *
- *	audit.c       the stage: every request gets its name and its event; what later stages know is added as they know it
+ *	audit.c       the stages: every request gets its name and its event; what later stages know is added as they know it
  *	policy.h      the policy file: which rule a request falls under, and so its level and stages
  *	event.c       an audit.k8s.io/v1 Event as JSON
  *	log.h         JSON lines in a file, with rotation
- *	backend.h     batching towards a webhook, buffering, truncation
+ *	backend.h     where events go: the file, the webhook; batching, buffering, truncation
+ *
+ * A server without a policy, or with nowhere to send events to, pays one branch per call.
  */
 #ifndef C8S_APISERVER_AUDIT_AUDIT_H
 #define C8S_APISERVER_AUDIT_AUDIT_H
@@ -35,21 +37,33 @@ struct audit_options {
 	int64_t webhook_initial_backoff_ns;
 };
 
+/* *ret is NULL when nothing is to be told. */
 int audit_new(struct apiserver *s, struct audit **ret, struct err *err);
 /* (suspends) Sends what is left, within bounds. NULL is fine. */
 void audit_free(struct audit *a);
 /* (suspends, until canceled) Sends events. */
 int audit_run(struct apiserver *s, struct err *err);
+/* apiserver_audit_...; NULL is fine */
+void audit_metrics(const struct audit *a, struct buf *b);
 
 /*
  * A fact about the request that its event shows (and nobody else): "pod-security.kubernetes.io/enforce-policy". The first value
  * of a key stays. Texts live as long as the request.
  */
 void audit_annotate(struct request *q, str key, str value);
+/* The same for what tells about the object (a webhook's patch): only events of level Request and above show it. */
+void audit_annotate_request(struct request *q, str key, str value);
 
-/* What later stages know: the object that was sent, the answer's beginning (streams), its end. */
-void audit_request_object(struct request *q, struct val object, const struct type *type);
+/* Whether the answer's object is wanted: then audit_response_object is called with its JSON (which is copied). */
+bool audit_wants_response(const struct request *q);
+void audit_response_object(struct request *q, str json);
+/* (suspends) The answer of a stream begins with this status; nothing if it is none, or has begun before. */
 void audit_response_started(struct request *q, int status);
-void audit_response_complete(struct request *q, int status);
+/* (suspends) The answer is known and about to be sent, or (streams) has ended. */
+void audit_response_complete(struct request *q);
+
+/* The event of an answer that outlives its request (a watch), which audit_end ends; NULL is fine for that. */
+struct audit_event *audit_keep(struct request *q);
+void audit_end(struct audit_event *e);
 
 #endif

@@ -115,14 +115,6 @@ static void no_expression(struct field_errors *e, const struct field_path *at)
 	field_forbidden(e, at, "CEL expressions are not supported by c8s yet");
 }
 
-static bool is_seen(struct val list, size_t before, atom what, str value)
-{
-	for (size_t i = 0; i < before; i++)
-		if (str_eq(val_as_str(val_member(val_at(list, i), what)), value))
-			return true;
-	return false;
-}
-
 static void check_rule(struct field_errors *e, const struct field_path *at, struct val rules, size_t i)
 {
 	struct val rule = val_at(rules, i), claim = val_get(rule, claim), message = val_get(rule, message);
@@ -134,7 +126,7 @@ static void check_rule(struct field_errors *e, const struct field_path *at, stru
 	} else if (has_claim) {
 		if (val_as_str(message).n)
 			field_invalid(e, FIELD(at, "message"), message, "may not be specified when claim is set");
-		if (is_seen(rules, i, A_claim, val_as_str(claim)))
+		if (config_is_repeated(rules, i, A_claim))
 			field_duplicate(e, FIELD(at, "claim"), claim);
 	} else {
 		if (val_str(rule, requiredValue).n)
@@ -197,7 +189,7 @@ static void check_extra(struct field_errors *e, const struct field_path *at, str
 		field_invalid(e, key_at, key, "must be lowercase");
 	if (is_reserved(val_as_str(key)))
 		field_invalid(e, key_at, key, "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use");
-	if (is_seen(list, i, A_key, val_as_str(key)))
+	if (config_is_repeated(list, i, A_key))
 		field_duplicate(e, key_at, key);
 	else if (!val_str(val_at(list, i), valueExpression).n)
 		field_required(e, FIELD(at, "valueExpression"), "%s", "");
@@ -232,7 +224,7 @@ static void check_authenticator(struct field_errors *e, const struct field_path 
 		str expression = val_str(val_at(users, i), expression);
 		if (!expression.n)
 			field_required(e, expression_at, "%s", "");
-		else if (is_seen(users, i, A_expression, expression))
+		else if (config_is_repeated(users, i, A_expression))
 			field_duplicate(e, expression_at, VAL_STR(expression));
 		else
 			no_expression(e, expression_at);

@@ -1,6 +1,7 @@
 /*
- * STAGE_AUTHORIZE: may they. The privileged group may everything; then those of --authorization-mode (or of the configuration file) are
- * asked in their order. Whoever allows or denies decides; reasons of those without an opinion are told together.
+ * STAGE_AUTHORIZE: may they. The privileged group may everything; then those of --authorization-mode (or of the
+ * configuration file) are asked in their order. Whoever allows or denies decides; reasons of those without an opinion
+ * are told together.
  */
 #include "apiserver/authz/authz_priv.h"
 
@@ -26,39 +27,6 @@ struct authz {
 };
 
 struct rbac *authz_rbac(struct apiserver *s) { return s->authz->rbac; }
-
-/* ---- those who always say the same ---- */
-
-static int allow(void *self, struct arena *a, const struct authz_attributes *what, str *ret_reason, struct err *err)
-{
-	(void)self, (void)a, (void)what, (void)err;
-	*ret_reason = STR_NONE;
-	return AUTHZ_ALLOW;
-}
-
-static int allow_rules(void *self, struct arena *a, const struct user *u, str namespace, struct authz_rules *rules,
-		       struct err *err)
-{
-	(void)self, (void)u, (void)namespace, (void)err;
-	struct val all = LIST(a, VAL_LIT("*"));
-	val_add_item(&rules->resources, OBJECT(a, F(verbs, all), F(apiGroups, all), F(resources, all)));
-	val_add_item(&rules->paths, OBJECT(a, F(verbs, all), F(nonResourceURLs, all)));
-	return 0;
-}
-
-static int deny(void *self, struct arena *a, const struct authz_attributes *what, str *ret_reason, struct err *err)
-{
-	(void)self, (void)a, (void)what, (void)err;
-	*ret_reason = STR("Everything is forbidden.");
-	return AUTHZ_NO_OPINION;
-}
-
-static int deny_rules(void *self, struct arena *a, const struct user *u, str namespace, struct authz_rules *rules,
-		      struct err *err)
-{
-	(void)self, (void)a, (void)u, (void)namespace, (void)rules, (void)err;
-	return 0;
-}
 
 /* ---- roles ---- */
 
@@ -127,20 +95,18 @@ static int webhook_way(struct apiserver *s, struct authz_way *ret, struct err *e
 static int way_of_mode(struct apiserver *s, const char *mode, struct authz_way *ret, struct err *err)
 {
 	str m = str_of(mode);
-	if (str_eq(m, STR("AlwaysAllow")))
-		*ret = (struct authz_way){ .name = "alwaysallow", .decide = allow, .rules = allow_rules };
-	else if (str_eq(m, STR("AlwaysDeny")))
-		*ret = (struct authz_way){ .name = "alwaysdeny", .decide = deny, .rules = deny_rules };
-	else if (str_eq(m, STR("RBAC")))
+	bool allow = str_eq(m, STR("AlwaysAllow"));
+	if (str_eq(m, STR("RBAC")))
 		return authz_rbac_way(s, ret, err);
-	else if (str_eq(m, STR("Node")))
+	if (str_eq(m, STR("Node")))
 		return authz_node_way(s, ret, err);
-	else if (str_eq(m, STR("Webhook")))
+	if (str_eq(m, STR("Webhook")))
 		return webhook_way(s, ret, err);
-	else if (str_eq(m, STR("ABAC")))
+	if (str_eq(m, STR("ABAC")))
 		return err_set(err, ERR_INVALID, "authorization-mode ABAC is not supported: use RBAC");
-	else
+	if (!allow && !str_eq(m, STR("AlwaysDeny")))
 		return err_set(err, ERR_INVALID, "authorization-mode \"%s\" is not a valid mode", mode);
+	*ret = authz_always_way(allow);
 	return 0;
 }
 
@@ -252,6 +218,8 @@ void authz_roles_made(struct apiserver *s) { s->authz->made = true; }
 static void take_selectors(const struct request *q, struct authz_attributes *what)
 {
 	struct field_selector selector;
+	if (q->verb == REQUEST_WATCH && !request_query_bool(q, STR("watch")))
+		return; /* the old paths with /watch/ in them do not take selectors reliably */
 	what->field_selector = request_query(q, STR("fieldSelector"));
 	what->label_selector = request_query(q, STR("labelSelector"));
 	bool reads = q->verb == REQUEST_LIST || q->verb == REQUEST_WATCH;

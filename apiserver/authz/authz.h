@@ -4,7 +4,8 @@
  *
  *	rbac.h             roles and bindings: an index that is kept up to date from the cache
  *	rbac_rules.h       what a rule covers; whether some rules cover others (nobody may give more than they have)
- *	rbac_bootstrap.c   the roles and bindings that every cluster has, put right at start; rbac_aggregate.c: roles made of others
+ *	rbac_bootstrap.c   the roles and bindings that every cluster has, put right at start; rbac_defaults.h: which those are
+ *	rbac_aggregate.c   roles made of others
  *	rbac_escalation.c  writes of roles and bindings by those who may not give so much
  *	node.c             a kubelet sees only what its pods need: node_graph.h
  *	webhook.c          another server decides

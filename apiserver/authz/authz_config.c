@@ -189,22 +189,13 @@ static void check_webhook(struct field_errors *e, const struct field_path *at, s
 	check_conditions(e, FIELD(at, "matchConditions"), conditions);
 }
 
-/* Whether an earlier one has the same. */
-static bool is_seen(struct val list, size_t before, atom what, str value)
-{
-	for (size_t i = 0; i < before; i++)
-		if (str_eq(val_as_str(val_member(val_at(list, i), what)), value))
-			return true;
-	return false;
-}
-
 static void check_name(struct field_errors *e, const struct field_path *at, struct val list, size_t i)
 {
 	struct name_errors wrong;
 	struct val name = val_get(val_at(list, i), name);
 	if (!val_as_str(name).n) {
 		field_required(e, at, "%s", "");
-	} else if (is_seen(list, i, A_name, val_as_str(name))) {
+	} else if (config_is_repeated(list, i, A_name)) {
 		field_duplicate(e, at, name);
 	} else if (name_check_dns1123_subdomain(val_as_str(name), &wrong)) {
 		str why = name_errors_join(e->arena, &wrong, ", ");
@@ -225,7 +216,7 @@ static void check_authorizer(struct field_errors *e, const struct field_path *at
 		field_not_supported(e, FIELD(at, "type"), val_get(one, type), known_types);
 		return;
 	}
-	if (!is_webhook && is_seen(list, i, A_type, type)) {
+	if (!is_webhook && config_is_repeated(list, i, A_type)) {
 		field_duplicate(e, FIELD(at, "type"), val_get(one, type));
 		return;
 	}

@@ -1,8 +1,8 @@
 /*
- * The Node authorizer: a kubelet reads what the pods on its node need, writes what it is to report, and nothing else. What
- * leads from an object to a node is either said by the object itself (a pod, an attachment, a slice), which is then looked at in
- * the cache, or counted by node_graph.h, which follows the cache's events of pods and volumes. Those are taken in when
- * they come, and once more before a decision, so that a decision sees what the cache has.
+ * The Node authorizer: a kubelet reads what the pods on its node need, writes what it is to report, and nothing else.
+ * What leads from an object to a node is either said by the object itself (a pod, an attachment, a slice), which is then
+ * looked at in the cache, or counted by node_graph.h, which follows the cache's events of pods and volumes. Those are
+ * taken in when they come, and once more before a decision, so that a decision sees what the cache has.
  *
  * Whatever is not allowed here may still be allowed by somebody else: there is no decision but "yes" and "no opinion".
  */

@@ -5,12 +5,12 @@
  *	claim_nodes    (claim, node)      pods on the node that use the claim
  *	claim_secrets  (claim, secret)    volumes bound to the claim that need the secret
  *
- * The ways to a secret through volumes are the product of the last two, summed over claims. A sum of products can be kept up to
- * date from either side: when one factor changes by d, the sum changes by d times the other factor. So neither pods nor volumes
- * have to be remembered, and no order of events is better than another.
+ * The ways to a secret through volumes are the product of the last two, summed over claims. A sum of products can be
+ * kept up to date from either side: when one factor changes by d, the sum changes by d times the other factor. So neither
+ * pods nor volumes have to be remembered, and no order of events is better than another.
  *
- * A pair is one key: the length of its first half, the first half, the second. Names come from outside and may hold any byte;
- * with the length in front no two pairs look alike.
+ * A pair is one key: the length of its first half, the first half, the second. Names come from outside and may hold any
+ * byte; with the length in front no two pairs look alike.
  */
 #include "apiserver/authz/node_graph.h"
 
@@ -109,7 +109,8 @@ static void count_add(struct node_graph *g, struct omap *m, str first, str secon
 }
 
 /* Adds d to (second, other) in reach for each (first, second) of factor, as often as that is counted. */
-static void reach_add_product(struct node_graph *g, const struct omap *factor, str first, str other, bool other_is_node, int64_t d)
+static void reach_add_product(struct node_graph *g, const struct omap *factor, str first, str other, bool other_is_node,
+			      int64_t d)
 {
 	pair_of(&g->prefix, first, STR_NONE);
 	str prefix = buf_str(&g->prefix), key;

@@ -1,7 +1,8 @@
 /*
- * node_graph: which nodes need which objects. A pod needs what its spec names; a claim leads on to the volumes that are bound
- * to it, and they to the secrets that a kubelet mounts them with. The paths are not walked when somebody asks: for every object
- * the graph counts, per node, the ways that lead to it, so that a question is one lookup however many pods there are.
+ * node_graph: which nodes need which objects. A pod needs what its spec names; a claim leads on to the volumes that are
+ * bound to it, and they to the secrets that a kubelet mounts them with. The paths are not walked when somebody asks: for
+ * every object the graph counts, per node, the ways that lead to it, so that a question is one lookup however many pods
+ * there are. One thread.
  */
 #ifndef C8S_APISERVER_AUTHZ_NODE_GRAPH_H
 #define C8S_APISERVER_AUTHZ_NODE_GRAPH_H
@@ -17,8 +18,8 @@ struct node_graph *node_graph_new(void) NONNULL_RESULT;
 void node_graph_free(struct node_graph *g); /* NULL is fine */
 
 /*
- * A pod (a persistent volume) has changed from before to after; VAL_NONE: there was none, there is none any more. What is given
- * as before is what was last given as after.
+ * A pod (a persistent volume) has changed from before to after; VAL_NONE: there was none, there is none any more. What
+ * is given as before is what was last given as after.
  */
 void node_graph_pod(struct node_graph *g, struct val before, struct val after);
 void node_graph_volume(struct node_graph *g, struct val before, struct val after);

@@ -159,7 +159,8 @@ static struct val make_volume(struct arena *a, const struct model_volume *m)
 }
 
 /* By looking at everything. */
-static bool expected(const struct model_pod *pods, const struct model_volume *volumes, enum node_reach what, int name, int node)
+static bool expected(const struct model_pod *pods, const struct model_volume *volumes, enum node_reach what, int name,
+		     int node)
 {
 	for (size_t i = 0; i < PODS; i++) {
 		const struct model_pod *p = &pods[i];

@@ -1,7 +1,8 @@
 /*
- * The index has a node per role (also for one that bindings name and nobody has made yet), per binding, and per subject. A subject has
- * the list of its grants for the whole cluster, and one per namespace; a grant is one subject of one binding. A decision looks up the
- * user and their groups, and goes through the compiled rules of what those were granted.
+ * The index has a node per role (also for one that bindings name and nobody has made yet), per binding, and per
+ * subject. A subject has the list of its grants for the whole cluster, and one per namespace; a grant is one subject
+ * of one binding. A decision looks up the user and their groups, and goes through the compiled rules of what those
+ * were granted.
  *
  * The sentence that says which binding allowed it is made when it is first needed and kept with the grant.
  */
@@ -28,25 +29,36 @@ struct role {
 	char text[];
 };
 
+/* What a decision goes through; mostly there is one. */
+struct granted {
+	const struct role *role;      /* NULL: it names something else than a role */
+	struct grant *grant;
+};
+
 struct grants {
-	struct grant **list;
+	struct granted one, *list;    /* list is &one while that is enough */
 	size_t n, cap;
 };
 
 /* Whoever has the name: a user or a group. */
 struct subject {
 	str name;
-	bool is_group;
-	size_t n_grants;              /* in all of it; without any, the subject goes */
 	struct grants cluster;
-	struct map namespaces;        /* to struct local */
+	size_t n_locals;              /* namespaces with grants of their own: struct local */
+	size_t n_grants;              /* in all of it; without any, the subject goes */
+	bool is_group;
 	char text[];
 };
 
+/* A subject in a namespace. */
+struct place {
+	const struct subject *subject;
+	const struct rbac_word *namespace;
+};
+
 struct local {
+	struct place place;           /* its key */
 	struct grants grants;
-	str namespace;
-	char text[];
 };
 
 struct grant {
@@ -80,6 +92,7 @@ struct rbac {
 	struct rbac_words words;
 	struct map roles, cluster_roles, bindings, cluster_bindings;
 	struct map users, groups;
+	struct map locals;            /* by struct place */
 	size_t n_unresolved;          /* bindings whose role is missing */
 	uint64_t question;
 	struct follower followers[RBAC_KINDS];
@@ -143,19 +156,30 @@ static void role_put(struct rbac *r, bool cluster, str key, struct val object, s
 
 static void grants_add(struct grants *g, struct grant *grant)
 {
-	if (g->n == g->cap) {
-		g->cap = g->cap ? 2 * g->cap : 4;
-		g->list = mem_resize(g->list, g->cap * sizeof *g->list);
+	if (!g->cap) {
+		g->list = &g->one;
+		g->cap = 1;
+	} else if (g->n == g->cap) {
+		g->list = mem_resize(g->list == &g->one ? NULL : g->list, 4 * g->cap * sizeof *g->list);
+		if (g->cap == 1)
+			g->list[0] = g->one;
+		g->cap *= 4;
 	}
 	grant->at = g->n;
-	g->list[g->n++] = grant;
+	g->list[g->n++] = (struct granted){ grant->binding->role, grant };
 }
 
 static void grants_remove(struct grants *g, struct grant *grant)
 {
-	struct grant *last = g->list[--g->n];
-	last->at = grant->at;
+	struct granted last = g->list[--g->n];
+	last.grant->at = grant->at;
 	g->list[grant->at] = last;
+}
+
+static void grants_done(struct grants *g)
+{
+	if (g->cap > 1)
+		free(g->list);
 }
 
 static struct subject *subject_get(struct rbac *r, bool is_group, str name)
@@ -172,16 +196,31 @@ static struct subject *subject_get(struct rbac *r, bool is_group, str name)
 	return s;
 }
 
-static struct local *local_get(struct subject *s, str namespace)
+static str place_key(const struct place *p) { return str_span((const char *)p, sizeof *p); }
+
+static struct local *local_get(struct rbac *r, struct subject *s, str namespace)
 {
-	struct local *l = map_get(&s->namespaces, namespace);
-	if (l)
+	const struct rbac_word *word = rbac_word_take(&r->words, namespace);
+	struct place place = { s, word };
+	struct local *l = map_get(&r->locals, place_key(&place));
+	if (l) {
+		rbac_word_drop(&r->words, word);
 		return l;
-	l = mem_zalloc(sizeof *l + namespace.n + 1);
-	memcpy(l->text, namespace.p, namespace.n);
-	l->namespace = str_span(l->text, namespace.n);
-	map_put(&s->namespaces, l->namespace, l);
+	}
+	l = mem_zalloc(sizeof *l);
+	l->place = place;
+	map_put(&r->locals, place_key(&l->place), l);
+	s->n_locals++;
 	return l;
+}
+
+static void local_free(struct rbac *r, struct subject *s, struct local *l)
+{
+	map_remove(&r->locals, place_key(&l->place));
+	rbac_word_drop(&r->words, l->place.namespace);
+	grants_done(&l->grants);
+	free(l);
+	s->n_locals--;
 }
 
 static void grant_add(struct rbac *r, struct binding *b, struct val subject, bool is_group, str who)
@@ -189,7 +228,7 @@ static void grant_add(struct rbac *r, struct binding *b, struct val subject, boo
 	struct grant *g = &b->grants[b->n_grants++];
 	struct subject *s = subject_get(r, is_group, who);
 	*g = (struct grant){ .binding = b, .subject = s, .kind = val_str(subject, kind), .name = val_str(subject, name) };
-	g->local = b->namespace.n ? local_get(s, b->namespace) : NULL;
+	g->local = b->namespace.n ? local_get(r, s, b->namespace) : NULL;
 	grants_add(g->local ? &g->local->grants : &s->cluster, g);
 	s->n_grants++;
 }
@@ -198,17 +237,13 @@ static void grant_remove(struct rbac *r, struct grant *g)
 {
 	struct subject *s = g->subject;
 	grants_remove(g->local ? &g->local->grants : &s->cluster, g);
-	if (g->local && !g->local->grants.n) {
-		map_remove(&s->namespaces, g->local->namespace);
-		free(g->local->grants.list);
-		free(g->local);
-	}
+	if (g->local && !g->local->grants.n)
+		local_free(r, s, g->local);
 	free(g->reason);
 	if (--s->n_grants)
 		return;
 	map_remove(s->is_group ? &r->groups : &r->users, s->name);
-	map_done(&s->namespaces);
-	free(s->cluster.list);
+	grants_done(&s->cluster);
 	free(s);
 }
 
@@ -388,7 +423,8 @@ void rbac_free(struct rbac *r)
 	forget(r, RBAC_CLUSTER_ROLE_BINDING);
 	forget(r, RBAC_ROLE);
 	forget(r, RBAC_CLUSTER_ROLE);
-	struct map *const maps[] = { &r->roles, &r->cluster_roles, &r->bindings, &r->cluster_bindings, &r->users, &r->groups };
+	struct map *const maps[] = { &r->roles, &r->cluster_roles, &r->bindings, &r->cluster_bindings, &r->users, &r->groups,
+				     &r->locals };
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
 		map_done(maps[i]);
 	rbac_words_done(&r->words);
@@ -415,11 +451,12 @@ static void find_subjects(const struct rbac *r, struct arena *a, const struct us
 			ret->all[ret->n++] = s;
 }
 
-static const struct grants *grants_in(const struct subject *s, str namespace, bool cluster)
+/* namespace: NULL for what is for the whole cluster. */
+static const struct grants *grants_in(const struct rbac *r, const struct subject *s, const struct rbac_word *namespace)
 {
-	if (cluster)
+	if (!namespace)
 		return &s->cluster;
-	const struct local *l = namespace.n && map_len(&s->namespaces) ? map_get(&s->namespaces, namespace) : NULL;
+	const struct local *l = s->n_locals ? map_get(&r->locals, place_key(&(struct place){ s, namespace })) : NULL;
 	return l ? &l->grants : NULL;
 }
 
@@ -470,16 +507,16 @@ static char *describe(const struct grant *g)
 	return buf_take(&text);
 }
 
-static const struct binding *find_allowing(const struct subjects *who, str namespace, bool cluster,
+static const struct binding *find_allowing(const struct rbac *r, const struct subjects *who, const struct rbac_word *namespace,
 					   const struct rbac_question *q)
 {
 	for (size_t i = 0; i < who->n; i++) {
-		const struct grants *g = grants_in(who->all[i], namespace, cluster);
+		const struct grants *g = grants_in(r, who->all[i], namespace);
 		for (size_t k = 0; g && k < g->n; k++) {
-			const struct role *role = g->list[k]->binding->role;
+			const struct role *role = g->list[k].role;
 			for (size_t n = 0; role && n < role->n_compiled; n++)
 				if (rbac_rule_allows(&role->compiled[n], q))
-					return g->list[k]->binding;
+					return g->list[k].grant->binding;
 		}
 	}
 	return NULL;
@@ -501,9 +538,10 @@ enum authz_decision rbac_decide(struct rbac *r, struct arena *a, const struct au
 	catch_up(r);
 	struct rbac_question q = rbac_question(&r->words, a, what);
 	find_subjects(r, a, what->user, &who);
-	const struct binding *b = find_allowing(&who, what->namespace, true, &q);
-	if (!b)
-		b = find_allowing(&who, what->namespace, false, &q);
+	const struct rbac_word *namespace = what->namespace.n ? rbac_word_find(&r->words, what->namespace) : NULL;
+	const struct binding *b = find_allowing(r, &who, NULL, &q);
+	if (!b && namespace)
+		b = find_allowing(r, &who, namespace, &q);
 	if (!b) {
 		*ret_reason = denied_reason(r, a, what);
 		return AUTHZ_NO_OPINION;
@@ -522,24 +560,24 @@ static int held_cmp(const void *x, const void *y)
 	return str_cmp(((const struct rbac_held *)x)->binding, ((const struct rbac_held *)y)->binding);
 }
 
-static size_t count_grants(const struct subjects *who, str namespace, bool cluster)
+static size_t count_grants(const struct rbac *r, const struct subjects *who, const struct rbac_word *namespace)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < who->n; i++) {
-		const struct grants *g = grants_in(who->all[i], namespace, cluster);
+		const struct grants *g = grants_in(r, who->all[i], namespace);
 		n += g ? g->n : 0;
 	}
 	return n;
 }
 
 /* A binding that names its user twice counts once. */
-static size_t add_held(struct rbac *r, const struct subjects *who, str namespace, bool cluster, struct rbac_held *out)
+static size_t add_held(struct rbac *r, const struct subjects *who, const struct rbac_word *namespace, struct rbac_held *out)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < who->n; i++) {
-		const struct grants *g = grants_in(who->all[i], namespace, cluster);
+		const struct grants *g = grants_in(r, who->all[i], namespace);
 		for (size_t k = 0; g && k < g->n; k++) {
-			struct binding *b = g->list[k]->binding;
+			struct binding *b = g->list[k].grant->binding;
 			if (b->seen == r->question)
 				continue;
 			b->seen = r->question;
@@ -560,10 +598,11 @@ struct rbac_held *rbac_held(struct rbac *r, struct arena *a, const struct user *
 	catch_up(r);
 	r->question++;
 	find_subjects(r, a, u, &who);
+	const struct rbac_word *in = namespace.n ? rbac_word_find(&r->words, namespace) : NULL;
 	struct rbac_held *all = ARENA_ARRAY(a, struct rbac_held,
-					    count_grants(&who, namespace, true) + count_grants(&who, namespace, false));
-	size_t n = add_held(r, &who, namespace, true, all);
-	*ret_n = n + add_held(r, &who, namespace, false, all + n);
+					    count_grants(r, &who, NULL) + (in ? count_grants(r, &who, in) : 0));
+	size_t n = add_held(r, &who, NULL, all);
+	*ret_n = n + (in ? add_held(r, &who, in, all + n) : 0);
 	return all;
 }
 

@@ -1,6 +1,7 @@
 /*
- * Roles and their bindings, by whom they are for: a user's or group's bindings are found without looking at anybody else's. The index
- * follows the cache: whoever asks first takes in what has changed, so that an answer is never older than the cache.
+ * Roles and their bindings, by whom they are for: a user's or group's bindings are found without looking at anybody
+ * else's. The index follows the cache: whoever asks first takes in what has changed, so that an answer is never older
+ * than the cache.
  *
  * Nothing here suspends. What is borrowed stays until the index is asked for something else.
  */
@@ -36,8 +37,8 @@ struct rbac_held {
 /* All roles of a user in a namespace ("": only those for the whole cluster), in the order of their bindings. In the arena. */
 struct rbac_held *rbac_held(struct rbac *r, struct arena *a, const struct user *u, str namespace, size_t *ret_n);
 /*
- * The errors of roles that were not found, as Kubernetes joins them: "" when all were. plural: as its storage words it, else as
- * its caches do.
+ * The errors of roles that were not found, as Kubernetes joins them: "" when all were. plural: as its storage words
+ * it, else as its caches do.
  */
 str rbac_held_errors(struct arena *a, const struct rbac_held *held, size_t n, bool plural);
 

@@ -1,10 +1,12 @@
 /*
- * ClusterRoles that are made of others: their rules are all rules of the roles that their selectors match, in the order of names,
- * each once. They are written by server-side apply under the name of Kubernetes' controller, before the write that changed them is
- * answered, so that whoever asks next sees them; what other servers change is noticed by the loop.
+ * ClusterRoles that are made of others: their rules are all rules of the roles that their selectors match, in the
+ * order of names, each once. They are written by server-side apply under the name of Kubernetes' controller, before
+ * the write that changed them is answered, so that whoever asks next sees them; what other servers change is noticed
+ * by the loop.
  *
- * In Kubernetes a controller does this beside the API server, and a server without it shows default roles without rules. Here those
- * of the default roles (admin, edit, view) that nothing refers to stay so, too, until a binding or another role needs them.
+ * In Kubernetes a controller does this beside the API server, and a server without it shows default roles without
+ * rules. Here those of the default roles (admin, edit, view) that nothing refers to stay so, too, until a binding or
+ * another role needs them.
  */
 #include "apiserver/authz/authz_priv.h"
 #include "apiserver/authz/rbac.h"
@@ -43,8 +45,8 @@ static bool is_needed(struct apiserver *s, struct val role)
 /* ---- what its rules are ---- */
 
 /* Goes through the roles that a role is made of, in the order of Kubernetes; visit returns false to stop. */
-static int each_part(struct apiserver *s, struct arena *a, struct val role, bool (*visit)(struct val part, void *arg), void *arg,
-		     struct err *err)
+static int each_part(struct apiserver *s, struct arena *a, struct val role, bool (*visit)(struct val part, void *arg),
+		     void *arg, struct err *err)
 {
 	str own = val_str(role, metadata, name);
 	VAL_EACH(text, val_get(role, aggregationRule, clusterRoleSelectors)) {

@@ -1,7 +1,7 @@
 /*
- * Roles and bindings that every cluster has, put right at every start: what is missing is made, rules and subjects that are missing
- * are added, and what somebody has added stays. One whose annotation says that it is somebody's own is left alone. A binding of
- * another role than it should be is made anew, since that cannot be changed.
+ * Roles and bindings that every cluster has, put right at every start: what is missing is made, rules and subjects
+ * that are missing are added, and what somebody has added stays. One whose annotation says that it is somebody's own
+ * is left alone. A binding of another role than it should be is made anew, since that cannot be changed.
  */
 #include "apiserver/authz/authz_priv.h"
 #include "apiserver/authz/rbac.h"

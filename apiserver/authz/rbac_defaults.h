@@ -1,8 +1,9 @@
 /*
  * The roles and bindings that every cluster has, as rows of text; rbac_bootstrap.c makes objects of them.
  *
- * A rule is "VERBS GROUPS RESOURCES [NAMES]", or "VERBS ~ URLS"; several with a newline between them. Lists have commas; "-" is
- * the core group. A subject is "group NAME", "user NAME" or "account NAMESPACE/NAME"; several with commas.
+ * A rule is "VERBS GROUPS RESOURCES [NAMES]", or "VERBS ~ URLS"; several with a newline between them. Lists have
+ * commas; "-" is the core group. A subject is "group NAME", "user NAME" or "account NAMESPACE/NAME"; several with
+ * commas.
  */
 #ifndef C8S_APISERVER_AUTHZ_RBAC_DEFAULTS_H
 #define C8S_APISERVER_AUTHZ_RBAC_DEFAULTS_H

@@ -1,6 +1,7 @@
 /*
- * Nobody gives away more than they have: a role may hold only rules that its writer has, and a binding may be only of a role whose
- * rules its writer has, unless they are allowed to escalate the role, or to bind it. The privileged group may always.
+ * Nobody gives away more than they have: a role may hold only rules that its writer has, and a binding may be only of
+ * a role whose rules its writer has, unless they are allowed to escalate the role, or to bind it. The privileged group
+ * may always.
  */
 #include "apiserver/authz/authz_priv.h"
 #include "apiserver/authz/rbac.h"

@@ -1,6 +1,6 @@
 /*
- * Rules and questions meet in words: a word is the one copy of a text that rules use, counted, so that what nobody's rules
- * mention any more takes no room. A question that has a word which no rule has can only be allowed by a star.
+ * Rules and questions meet in words: a word is the one copy of a text that rules use, counted, so that what nobody's
+ * rules mention any more takes no room. A question that has a word which no rule has can only be allowed by a star.
  */
 #include "apiserver/authz/rbac_rules.h"
 
@@ -20,9 +20,9 @@ static const struct rbac_word no_subresource;
 
 void rbac_words_done(struct rbac_words *w) { map_done(&w->all); }
 
-static const struct rbac_word *word_find(const struct rbac_words *w, str text) { return map_get(&w->all, text); }
+const struct rbac_word *rbac_word_find(const struct rbac_words *w, str text) { return map_get(&w->all, text); }
 
-static const struct rbac_word *word_take(struct rbac_words *w, str text)
+const struct rbac_word *rbac_word_take(struct rbac_words *w, str text)
 {
 	struct rbac_word *word = map_get(&w->all, text);
 	if (!word) {
@@ -37,7 +37,7 @@ static const struct rbac_word *word_take(struct rbac_words *w, str text)
 	return word;
 }
 
-static void word_drop(struct rbac_words *w, const struct rbac_word *word)
+void rbac_word_drop(struct rbac_words *w, const struct rbac_word *word)
 {
 	if (!word || word == &no_subresource)
 		return;
@@ -72,49 +72,52 @@ static struct rbac_target target_take(struct rbac_words *w, str text)
 {
 	str resource, subresource;
 	if (!str_cut(text, '/', &resource, &subresource))
-		return (struct rbac_target){ word_take(w, text), &no_subresource };
-	return (struct rbac_target){ str_eq(resource, star) ? NULL : word_take(w, resource), word_take(w, subresource) };
+		return (struct rbac_target){ rbac_word_take(w, text), &no_subresource };
+	return (struct rbac_target){ str_eq(resource, star) ? NULL : rbac_word_take(w, resource), rbac_word_take(w, subresource) };
 }
 
-static void compile(struct rbac_words *w, struct val rule, struct rbac_rule *ret)
+/* Uses up what it needs of the room for words. */
+static void compile(struct rbac_words *w, const struct val *rule, struct rbac_rule *ret, const struct rbac_word ***room)
 {
-	struct val verbs = val_get(rule, verbs), groups = val_get(rule, apiGroups), resources = val_get(rule, resources);
-	*ret = (struct rbac_rule){
-		.names = val_get(rule, resourceNames), .urls = val_get(rule, nonResourceURLs),
-		.others = mem_array(val_len(verbs), sizeof *ret->others),
-		.groups = mem_array(val_len(groups), sizeof *ret->groups),
-		.targets = mem_array(val_len(resources), sizeof *ret->targets),
-	};
+	struct val verbs = val_get(*rule, verbs), groups = val_get(*rule, apiGroups), resources = val_get(*rule, resources);
+	*ret = (struct rbac_rule){ .source = rule, .has_names = val_len(val_get(*rule, resourceNames)) > 0 };
+	ret->others = *room;
 	VAL_EACH(v, verbs) {
 		uint32_t bit = verb_bit(val_as_str(*v));
 		ret->verbs |= bit;
 		if (str_eq(val_as_str(*v), star))
 			ret->all_verbs = true;
 		else if (!bit)
-			ret->others[ret->n_others++] = word_take(w, val_as_str(*v));
+			ret->others[ret->n_others++] = rbac_word_take(w, val_as_str(*v));
 	}
+	ret->groups = ret->others + ret->n_others;
 	VAL_EACH(g, groups) {
 		if (str_eq(val_as_str(*g), star))
 			ret->all_groups = true;
 		else
-			ret->groups[ret->n_groups++] = word_take(w, val_as_str(*g));
+			ret->groups[ret->n_groups++] = rbac_word_take(w, val_as_str(*g));
 	}
+	ret->targets = (struct rbac_target *)(void *)(ret->groups + ret->n_groups);
 	VAL_EACH(r, resources) {
 		if (str_eq(val_as_str(*r), star))
 			ret->all_resources = true;
 		else
 			ret->targets[ret->n_targets++] = target_take(w, val_as_str(*r));
 	}
+	*room = ret->groups + ret->n_groups + 2 * ret->n_targets;
 }
 
 struct rbac_rule *rbac_rules_compile(struct rbac_words *w, struct val rules, size_t *ret_n)
 {
-	size_t n = *ret_n = val_is(rules, VAL_LIST) ? val_len(rules) : 0;
+	size_t n = *ret_n = val_is(rules, VAL_LIST) ? val_len(rules) : 0, words = 0;
 	if (!n)
 		return NULL;
-	struct rbac_rule *all = mem_array(n, sizeof *all);
+	VAL_EACH(r, rules)
+		words += val_len(val_get(*r, verbs)) + val_len(val_get(*r, apiGroups)) + 2 * val_len(val_get(*r, resources));
+	struct rbac_rule *all = mem_alloc(n * sizeof *all + words * sizeof(struct rbac_word *));
+	const struct rbac_word **room = (const struct rbac_word **)(void *)(all + n);
 	for (size_t i = 0; i < n; i++)
-		compile(w, val_at(rules, i), &all[i]);
+		compile(w, &rules.items[i], &all[i], &room);
 	return all;
 }
 
@@ -123,16 +126,13 @@ void rbac_rules_free(struct rbac_words *w, struct rbac_rule *rules, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct rbac_rule *r = &rules[i];
 		for (uint32_t k = 0; k < r->n_others; k++)
-			word_drop(w, r->others[k]);
+			rbac_word_drop(w, r->others[k]);
 		for (uint32_t k = 0; k < r->n_groups; k++)
-			word_drop(w, r->groups[k]);
+			rbac_word_drop(w, r->groups[k]);
 		for (uint32_t k = 0; k < r->n_targets; k++) {
-			word_drop(w, r->targets[k].resource);
-			word_drop(w, r->targets[k].subresource);
+			rbac_word_drop(w, r->targets[k].resource);
+			rbac_word_drop(w, r->targets[k].subresource);
 		}
-		free(r->others);
-		free(r->groups);
-		free(r->targets);
 	}
 	free(rules);
 }
@@ -140,8 +140,8 @@ void rbac_rules_free(struct rbac_words *w, struct rbac_rule *rules, size_t n)
 /* ---- asking ---- */
 
 /*
- * What "resource/subresource" names. A resource with a slash in it, which only reviews can ask for, ends at the slash, so that the
- * question is cut where rules are.
+ * What "resource/subresource" names. A resource with a slash in it, which only reviews can ask for, ends at the slash,
+ * so that the question is cut where rules are.
  */
 static struct rbac_target target_find(const struct rbac_words *w, struct arena *a, str resource, str subresource)
 {
@@ -152,23 +152,23 @@ static struct rbac_target target_find(const struct rbac_words *w, struct arena *
 	else if (subresource.n)
 		tail = subresource;
 	else if (!slash)
-		return (struct rbac_target){ word_find(w, head), &no_subresource };
-	return (struct rbac_target){ word_find(w, head), word_find(w, tail) };
+		return (struct rbac_target){ rbac_word_find(w, head), &no_subresource };
+	return (struct rbac_target){ rbac_word_find(w, head), rbac_word_find(w, tail) };
 }
 
 struct rbac_question rbac_question(const struct rbac_words *w, struct arena *a, const struct authz_attributes *what)
 {
 	struct rbac_question q = { .is_resource = what->is_resource, .verb = verb_bit(what->verb) };
 	if (!q.verb)
-		q.other = word_find(w, what->verb);
+		q.other = rbac_word_find(w, what->verb);
 	if (!what->is_resource) {
 		q.path = what->path;
 		return q;
 	}
-	q.group = word_find(w, what->group);
+	q.group = rbac_word_find(w, what->group);
 	q.target = target_find(w, a, what->resource, what->subresource);
 	if (what->subresource.n)
-		q.of_all = str_chr(what->resource, '/') < 0 ? q.target.subresource : word_find(w, what->subresource);
+		q.of_all = str_chr(what->resource, '/') < 0 ? q.target.subresource : rbac_word_find(w, what->subresource);
 	q.name = what->name;
 	return q;
 }
@@ -239,8 +239,9 @@ bool rbac_rule_allows(const struct rbac_rule *r, const struct rbac_question *q)
 	if (!verb_matches(r, q))
 		return false;
 	if (!q->is_resource)
-		return url_matches(r->urls, q->path);
-	return group_matches(r, q) && resource_matches(r, q) && (!val_len(r->names) || has(r->names, q->name));
+		return url_matches(val_get(*r->source, nonResourceURLs), q->path);
+	return group_matches(r, q) && resource_matches(r, q) &&
+	       (!r->has_names || has(val_get(*r->source, resourceNames), q->name));
 }
 
 /* ---- giving ---- */

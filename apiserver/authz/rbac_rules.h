@@ -1,6 +1,7 @@
 /*
- * What a rule of a role covers. Rules are compiled once, when their role is seen: verbs become bits, and groups, resources and
- * other words become the address of their one copy, so that whether a rule covers a question is a matter of comparing integers.
+ * What a rule of a role covers. Rules are compiled once, when their role is seen: verbs become bits, and groups,
+ * resources and other words become the address of their one copy, so that whether a rule covers a question is a matter
+ * of comparing integers.
  *
  * Nothing here suspends.
  */
@@ -11,7 +12,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 
-/* ---- words: each text once, as long as a rule needs it ---- */
+/* ---- words: each text once, as long as somebody needs it ---- */
 
 struct rbac_word;
 
@@ -20,6 +21,10 @@ struct rbac_words {
 };
 
 void rbac_words_done(struct rbac_words *w);
+/* NULL when nobody has taken it. */
+const struct rbac_word *rbac_word_find(const struct rbac_words *w, str text);
+const struct rbac_word *rbac_word_take(struct rbac_words *w, str text);
+void rbac_word_drop(struct rbac_words *w, const struct rbac_word *word);
 
 /* ---- rules ---- */
 
@@ -27,14 +32,15 @@ struct rbac_target {
 	const struct rbac_word *resource, *subresource; /* of "pods/log"; resource NULL: of all */
 };
 
+/* Rules of a role lie side by side, with what they point to behind them: looking at them touches little memory. */
 struct rbac_rule {
 	uint32_t verbs;                       /* bits of the usual ones */
-	bool all_verbs, all_groups, all_resources;
+	bool all_verbs, all_groups, all_resources, has_names;
 	uint32_t n_others, n_groups, n_targets;
 	const struct rbac_word **others;      /* verbs that are not usual */
 	const struct rbac_word **groups;
 	struct rbac_target *targets;
-	struct val names, urls;               /* resourceNames, nonResourceURLs: borrowed from the rule */
+	const struct val *source;             /* the rule; resourceNames and nonResourceURLs are read there */
 };
 
 /* Compiled PolicyRules of a list, which must live as long as they do; freed by rbac_rules_free. NULL when there are none. */
@@ -62,8 +68,8 @@ bool rbac_rule_allows(const struct rbac_rule *r, const struct rbac_question *q);
 enum { RBAC_COMBINATIONS_MAX = 100000 };
 
 /*
- * Adds to missing what the rules of `wanted` allow and none of the n lists in `owned` does, broken down to one verb, group,
- * resource and name each. -ERR_TOO_LARGE beyond RBAC_COMBINATIONS_MAX.
+ * Adds to missing what the rules of `wanted` allow and none of the n lists in `owned` does, broken down to one verb,
+ * group, resource and name each. -ERR_TOO_LARGE beyond RBAC_COMBINATIONS_MAX.
  */
 int rbac_rules_missing(struct arena *a, const struct val *owned, size_t n, struct val wanted, struct val_builder *missing,
 		       struct err *err);

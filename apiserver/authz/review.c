@@ -1,6 +1,6 @@
 /*
- * The same question, asked by a client: SubjectAccessReview (may this user), LocalSubjectAccessReview (in this namespace) and
- * SelfSubjectAccessReview (may I). The answer is the review with its status.
+ * The same question, asked by a client: SubjectAccessReview (may this user), LocalSubjectAccessReview (in this
+ * namespace) and SelfSubjectAccessReview (may I). The answer is the review with its status.
  */
 #include "apiserver/admission/admission.h"
 #include "apiserver/authz/authz_priv.h"
@@ -114,7 +114,8 @@ static struct user user_of(struct arena *a, struct val spec)
 			      .n_groups = val_len(groups), .extra = val_get(spec, extra) };
 }
 
-static struct authz_attributes attributes_of(struct arena *a, struct val spec, const struct user *user, struct selectors *selectors)
+static struct authz_attributes attributes_of(struct arena *a, struct val spec, const struct user *user,
+					     struct selectors *selectors)
 {
 	struct val r = val_get(spec, resourceAttributes), path = val_get(spec, nonResourceAttributes);
 	if (!val_exists(r))
