@@ -156,17 +156,25 @@ void audit_response_object(struct request *q, str json)
 		q->audit->response = kept_json(q->audit, str_trim(json));
 }
 
+static struct val delete_options(struct request *q)
+{
+	struct val v = q->delete_options;
+	if (!val_exists(v) || val_str(v, kind).n)
+		return v;
+	return val_put(q->arena, val_put(q->arena, v, A_kind, VAL_LIT("DeleteOptions")), A_apiVersion, VAL_LIT("meta.k8s.io/v1"));
+}
+
 /* The object that was sent: as it was understood, or (patches and what has no type here) as it was sent. */
 static void take_request(struct request *q)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(EVENT_MAX);
-	struct val v = val_exists(q->sent) ? q->sent : q->delete_options;
-	const struct type *type = val_exists(q->sent) ? write_type(q) : TYPE(meta_v1, DeleteOptions);
-	if (q->audit->verdict.level < AUDIT_REQUEST)
+	if (q->audit->verdict.level < AUDIT_REQUEST || !q->body.n)
 		return;
+	struct val v = val_exists(q->sent) ? q->sent : delete_options(q);
+	const struct type *type = val_exists(q->sent) ? write_type(q) : TYPE(meta_v1, DeleteOptions);
 	bool typed = val_exists(v) && q->verb != REQUEST_PATCH;
 	int r = typed ? json_encode(&b, v, &(struct json_encode_options){ .type = type }, NULL) : -1;
-	if (r < 0 && q->body.n) {
+	if (r < 0) {
 		buf_reset(&b);
 		struct buf duplicates = BUF_INIT(1 << 10);
 		r = json_error_offset(q->body) < 0 ? 0 : yaml_to_json(q->body, &b, &duplicates, NULL);

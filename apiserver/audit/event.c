@@ -84,7 +84,7 @@ static struct val addresses_val(struct arena *a, const struct request *q)
 /* ---- parts ---- */
 
 /* What the path names, completed by the object that was sent. */
-static struct val object_ref(struct arena *a, const struct audit_event *e, bool with_sent)
+static struct val reference_of(struct arena *a, const struct audit_event *e, bool with_sent)
 {
 	const struct request *q = e->q;
 	if (!q->is_resource)
@@ -162,7 +162,7 @@ int audit_event_json(const struct audit_event *e, enum audit_stage stage, bool c
 		F(stage, val_of_str(audit_stage_names[stage])), F(requestURI, val_of_str(uri_of(a, q))), F(verb, val_of_str(verb_of(a, q))),
 		F(user, user_of(a, q->impersonated ? &q->original_user : &q->user)),
 		F(impersonatedUser, q->impersonated ? user_of(a, &q->user) : VAL_EMPTY), F(sourceIPs, addresses_val(a, q)),
-		F(userAgent, text_or_none(agent_of(a, q))), F(objectRef, object_ref(a, e, !received)),
+		F(userAgent, text_or_none(agent_of(a, q))), F(objectRef, reference_of(a, e, !received)),
 		F(responseStatus, received ? VAL_EMPTY : response_status(a, e)), F(requestObject, request), F(responseObject, response),
 		F(requestReceivedTimestamp, time_val(a, q->begun_wall_ns)),
 		F(stageTimestamp, time_val(a, received ? q->begun_wall_ns : clock_wall_ns())), F(annotations, annotations(a, e, cut)));

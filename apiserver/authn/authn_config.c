@@ -76,7 +76,8 @@ static void check_audiences(struct field_errors *e, const struct field_path *at,
 			field_duplicate(e, FIELD_INDEX(list_at, i), val_at(audiences, i));
 	}
 	if (n > 1 && !any)
-		field_invalid(e, policy_at, VAL_STR(val_as_str(policy)), "audienceMatchPolicy must be MatchAny for multiple audiences");
+		field_invalid(e, policy_at, VAL_STR(val_as_str(policy)),
+			      "audienceMatchPolicy must be MatchAny for multiple audiences");
 	if (n == 1 && val_as_str(policy).n && !any)
 		field_invalid(e, policy_at, policy, "audienceMatchPolicy must be empty or MatchAny for single audience");
 }
@@ -335,8 +336,8 @@ int authn_config_read(struct apiserver *s, struct arena *a, struct authn_way *wa
 		return err_wrap(err, r, "failed to load authentication configuration from file \"%s\"", o->config_file);
 	struct val anonymous = val_get(config, anonymous);
 	if (val_exists(anonymous) && !o->anonymous_auth)
-		return err_set(err, ERR_INVALID, "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is "
-			       "configured in authentication configuration file");
+		return err_set(err, ERR_INVALID, "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous "
+			       "field is configured in authentication configuration file");
 	if ((r = authn_config_check(s, a, config, err)) < 0)
 		return r;
 	if (val_exists(anonymous))

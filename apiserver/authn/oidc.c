@@ -77,7 +77,8 @@ static int not_json(const struct document *d, const char *what, int r, struct er
 {
 	if (str_starts(d->content_type, STR("application/json")))
 		return err_wrap(err, r, "%s: got Content-Type = application/json, but could not unmarshal as JSON", what);
-	return err_wrap(err, r, "%s: expected Content-Type = application/json, got \"" STR_FMT "\"", what, STR_ARG(d->content_type));
+	return err_wrap(err, r, "%s: expected Content-Type = application/json, got \"" STR_FMT "\"", what,
+			STR_ARG(d->content_type));
 }
 
 static str discovery_url(const struct provider *p, struct arena *a)
@@ -104,8 +105,8 @@ static int discover(struct provider *p, struct err *err)
 	str issuer = val_as_str(val_find(v, STR("issuer"))), keys = val_as_str(val_find(v, STR("jwks_uri")));
 	if (!str_eq(issuer, issuer_of(p)))
 		return err_set(err, ERR_INVALID,
-			       "oidc: issuer did not match the issuer returned by provider, expected \"" STR_FMT "\" got \"" STR_FMT "\"",
-			       STR_ARG(issuer_of(p)), STR_ARG(issuer));
+			       "oidc: issuer did not match the issuer returned by provider, expected \"" STR_FMT "\" got \""
+			       STR_FMT "\"", STR_ARG(issuer_of(p)), STR_ARG(issuer));
 	if (!keys.n)
 		return err_set(err, ERR_INVALID, "provider did not return JWKS URL");
 	char *url = mem_alloc(keys.n + 1);

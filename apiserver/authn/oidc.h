@@ -7,9 +7,7 @@
 /* All that are accepted with a configuration; NULL-ended. */
 extern const char *const oidc_algorithms[];
 
-/*
- * Whether options of --oidc-... were given.
- */
+/* Whether options of --oidc-... were given. */
 bool oidc_flags_set(const struct authn_options *o);
 
 /*

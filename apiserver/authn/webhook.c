@@ -61,7 +61,8 @@ static int ask(struct way *w, str token, const str *audiences, size_t n, struct 
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct val answer, review = OBJECT(&a, F(kind, VAL_LIT("TokenReview")),
 					   F(apiVersion, VAL_STR(type_api_version(&a, w->type))),
-					   F(spec, OBJECT(&a, F(token, VAL_STR(token)), F(audiences, audience_list(&a, audiences, n)))));
+					   F(spec, OBJECT(&a, F(token, VAL_STR(token)),
+							  F(audiences, audience_list(&a, audiences, n)))));
 	DEADLINE_SCOPE(LOOKUP_MS);
 	int r = webhook_ask_again(w->hook, &a, w->type, review, 0, &answer, err);
 	if (r < 0)

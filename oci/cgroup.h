@@ -1,0 +1,54 @@
+/*
+ * cgroup: where a container's processes are counted and limited. v1 (a hierarchy per controller), v2 (one), and hybrid (v2 mounted
+ * beside v1 without controllers) are found out once per process. Paths are relative to the root of each hierarchy; under v1 the
+ * container is in the same path of every one. Used by oci/ (limits) and by runtime/ (figures).
+ */
+#ifndef C8S_OCI_CGROUP_H
+#define C8S_OCI_CGROUP_H
+
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "codec/val.h"
+
+struct cgroup;
+
+enum cgroup_mode { CGROUP_V1, CGROUP_V2, CGROUP_HYBRID }; /* HYBRID: controllers are on v1 */
+
+enum cgroup_mode cgroup_mode(void);
+
+/* Makes it (all controllers that there are), or opens what is there. path: absolute ("/kubepods/pod1/x") or relative to ours. */
+int cgroup_make(const char *path, struct cgroup **ret, struct err *err);
+int cgroup_open(const char *path, struct cgroup **ret, struct err *err);
+void cgroup_free(struct cgroup *c);   /* closes; NULL is fine */
+void cgroup_freep(struct cgroup **c);
+/* Removes it and what is below it in every hierarchy; processes in it make it fail after some tries. */
+int cgroup_remove(struct cgroup *c, struct err *err);
+
+/* limits: "linux.resources" of config.json, with "unified" under v2. Members that are not there stay as they are. */
+int cgroup_limit(struct cgroup *c, struct val resources, struct err *err);
+/* The rules of "linux.resources.devices": the v1 list or a v2 BPF program. None: all that the default has. */
+int cgroup_devices(struct cgroup *c, struct val rules, struct err *err);
+int cgroup_add(struct cgroup *c, pid_t pid, struct err *err);
+/* v2: a descriptor for clone3's CLONE_INTO_CGROUP; -1 under v1. */
+int cgroup_fd(const struct cgroup *c);
+int cgroup_freeze(struct cgroup *c, bool freeze, struct err *err);
+/* All processes in it and below; in the arena. */
+int cgroup_pids(struct cgroup *c, struct arena *a, pid_t **ret, size_t *ret_n, struct err *err);
+/* A signal to all of them, while they are frozen where that is possible. */
+int cgroup_kill(struct cgroup *c, int signal, struct err *err);
+
+struct cgroup_stats {
+	uint64_t cpu_usage_ns, cpu_user_ns, cpu_system_ns, cpu_periods, cpu_throttled_periods, cpu_throttled_ns;
+	uint64_t memory_usage, memory_limit, memory_rss, memory_cache, memory_working_set, memory_swap, memory_swap_limit,
+		memory_page_faults, memory_major_page_faults, oom_kills;
+	uint64_t pids, pids_limit;    /* limits: UINT64_MAX is none */
+	uint64_t io_read_bytes, io_write_bytes;
+};
+
+int cgroup_stats(struct cgroup *c, struct cgroup_stats *ret, struct err *err);
+/* A descriptor that becomes readable when something in it was killed for memory; ask cgroup_stats then. */
+int cgroup_oom_fd(struct cgroup *c, struct err *err);
+
+#endif
