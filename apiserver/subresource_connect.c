@@ -48,7 +48,8 @@ static struct val options_of(struct request *q, const struct type *type)
 	if (type == TYPE(core_v1, PodPortForwardOptions))
 		return OBJECT(q->arena, F(kind, kind), F(apiVersion, version), F(ports, values(q, STR("ports"), true)));
 	if (type != TYPE(core_v1, PodExecOptions) && type != TYPE(core_v1, PodAttachOptions))
-		return OBJECT(q->arena, F(kind, kind), F(apiVersion, version), F(path, q->rest.n ? val_of_str(q->rest) : VAL_EMPTY));
+		return OBJECT(q->arena, F(kind, kind), F(apiVersion, version),
+			      F(path, q->rest.n ? val_of_str(q->rest) : VAL_EMPTY));
 	str container = request_query(q, STR("container"));
 	return OBJECT(q->arena, F(kind, kind), F(apiVersion, version), F(stdin, flag(q, STR("stdin"))),
 		      F(stdout, flag(q, STR("stdout"))), F(stderr, flag(q, STR("stderr"))), F(tty, flag(q, STR("tty"))),

@@ -101,6 +101,35 @@ str grpc_timeout_text(int64_t ns, char out[GRPC_TIMEOUT_TEXT])
 	return str_span(out, (size_t)len);
 }
 
+int64_t grpc_timeout_parse(str text)
+{
+	static const struct {
+		char unit;
+		int64_t ns;
+	} units[] = { { 'n', 1 }, { 'u', NS_PER_US }, { 'm', NS_PER_MS }, { 'S', NS_PER_S }, { 'M', 60 * NS_PER_S },
+		      { 'H', 3600 * NS_PER_S } };
+	enum { DIGITS_MAX = 8 };
+	int64_t n;
+
+	if (text.n < 2 || text.n > DIGITS_MAX + 1 || !str_to_i64(str_head(text, text.n - 1), &n) || n < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_LEN(units); i++)
+		if (units[i].unit == text.p[text.n - 1])
+			return n > INT64_MAX / units[i].ns ? INT64_MAX : n * units[i].ns;
+	return -1;
+}
+
+void grpc_message_encode(struct buf *b, str text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		unsigned char c = (unsigned char)text.p[i];
+		if (c >= ' ' && c <= '~' && c != '%')
+			buf_addc(b, (char)c);
+		else
+			buf_addf(b, "%%%02X", c);
+	}
+}
+
 void grpc_message_decode(struct buf *b, str text)
 {
 	for (size_t i = 0; i < text.n; i++) {
@@ -151,6 +180,41 @@ static bool status_known(int status) { return status >= 0 && (size_t)status < AR
 enum err_code grpc_status_err(int status) { return status_known(status) ? statuses[status].err : ERR_INTERNAL; }
 
 const char *grpc_status_name(int status) { return status_known(status) ? statuses[status].name : "Unknown"; }
+
+int grpc_status_of_err(enum err_code code)
+{
+	switch (code) {
+	case ERR_NONE:
+		return GRPC_OK;
+	case ERR_BAD_REQUEST:
+	case ERR_INVALID:
+		return GRPC_INVALID_ARGUMENT;
+	case ERR_UNAUTHORIZED:
+		return GRPC_UNAUTHENTICATED;
+	case ERR_FORBIDDEN:
+		return GRPC_PERMISSION_DENIED;
+	case ERR_NOT_FOUND:
+		return GRPC_NOT_FOUND;
+	case ERR_METHOD_NOT_ALLOWED:
+		return GRPC_UNIMPLEMENTED;
+	case ERR_ALREADY_EXISTS:
+		return GRPC_ALREADY_EXISTS;
+	case ERR_CONFLICT:
+		return GRPC_FAILED_PRECONDITION;
+	case ERR_TOO_LARGE:
+	case ERR_TOO_MANY_REQUESTS:
+		return GRPC_RESOURCE_EXHAUSTED;
+	case ERR_CANCELED:
+		return GRPC_CANCELLED;
+	case ERR_TIMEOUT:
+	case ERR_SERVER_TIMEOUT:
+		return GRPC_DEADLINE_EXCEEDED;
+	case ERR_UNAVAILABLE:
+		return GRPC_UNAVAILABLE;
+	default:
+		return GRPC_UNKNOWN;
+	}
+}
 
 int grpc_status_of_http(int http_status)
 {

@@ -36,6 +36,11 @@ void grpc_deframer_done(struct grpc_deframer *d);
 enum { GRPC_TIMEOUT_TEXT = 16 };
 str grpc_timeout_text(int64_t ns, char out[GRPC_TIMEOUT_TEXT]);
 
+/* And back: nanoseconds, or -1 for what is no timeout. */
+int64_t grpc_timeout_parse(str text);
+
+/* The other way round of grpc_message_decode. */
+void grpc_message_encode(struct buf *b, str text);
 /* Appends the text of a grpc-message header, which is percent-encoded; what is not well encoded stays as it is. */
 void grpc_message_decode(struct buf *b, str text);
 
@@ -44,6 +49,8 @@ int grpc_status_parse(str text);
 /* Our error code for a status that is not 0 (GRPC_OK), and the code's name for messages. */
 enum err_code grpc_status_err(int status);
 const char *grpc_status_name(int status);
+/* The status for an error of ours: what a peer written in Go would answer with. */
+int grpc_status_of_err(enum err_code code);
 /* The status that an answer without one gets from its HTTP status. */
 int grpc_status_of_http(int http_status);
 

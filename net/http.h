@@ -78,6 +78,11 @@ struct http_source {
 	/* Exactly once, when the answer is complete or the client is gone; may free the memory. Must not suspend. */
 	void (*stop)(struct http_source *s);
 	void *sink;                   /* the server's own */
+	/*
+	 * May be NULL; HTTP/2 only: headers that follow the body, asked for once fill has given the end. They are copied. Must not
+	 * suspend.
+	 */
+	size_t (*trailers)(struct http_source *s, const struct http_header **ret);
 };
 
 enum { HTTP_LATER = -1000 };
@@ -121,7 +126,10 @@ struct http_server_options {
 };
 
 int http_server_new(const struct http_server_options *o, struct http_server **ret, struct err *err);
-/* Binds and listens; address "" or "0.0.0.0" or "::" for all. Port 0 takes a free one. May be called several times. */
+/*
+ * Binds and listens; address "" or "0.0.0.0" or "::" for all. Port 0 takes a free one. May be called several times. "unix:/path"
+ * is a local socket, for its owner and group; an old one there is replaced, and *ret_port stays as it is.
+ */
 int http_server_listen(struct http_server *s, const char *address, uint16_t port, uint16_t *ret_port, struct err *err);
 /*
  * (suspends) Accepts and serves until the fiber is canceled. Then no new requests are taken (GOAWAY, Connection: close),

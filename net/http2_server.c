@@ -215,6 +215,21 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
 
 /* ---- Answers ---- */
 
+static nghttp2_nv nv_of(str name, str value, uint8_t flags)
+{
+	return (nghttp2_nv){ (uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n, value.n, flags };
+}
+
+/* The flags of the body's last frame. */
+static uint32_t submit_trailers(nghttp2_session *session, struct exchange *x)
+{
+	nghttp2_nv *nv = ARENA_ARRAY(&x->arena, nghttp2_nv, x->n_trailers);
+
+	for (size_t i = 0; i < x->n_trailers; i++)
+		nv[i] = nv_of(x->trailers[i].name, x->trailers[i].value, NGHTTP2_NV_FLAG_NONE);
+	return nghttp2_submit_trailer(session, x->stream_id, nv, x->n_trailers) == 0 ? NGHTTP2_DATA_FLAG_NO_END_STREAM : 0;
+}
+
 static ssize_t on_fill(nghttp2_session *session, int32_t stream_id, uint8_t *unused, size_t n, uint32_t *flags,
 		       nghttp2_data_source *source, void *arg)
 {
@@ -231,6 +246,8 @@ static ssize_t on_fill(nghttp2_session *session, int32_t stream_id, uint8_t *unu
 	if (got < 0)
 		return got == HTTP_LATER ? NGHTTP2_ERR_DEFERRED : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	*flags = (end ? NGHTTP2_DATA_FLAG_EOF : 0) | (got ? NGHTTP2_DATA_FLAG_NO_COPY : 0);
+	if (end && x->n_trailers)
+		*flags |= submit_trailers(session, x);
 	return got;
 }
 
@@ -275,11 +292,6 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 	if (x && !x->in_end)
 		x->progress_ns = clock_now_ns();
 	return 0;
-}
-
-static nghttp2_nv nv_of(str name, str value, uint8_t flags)
-{
-	return (nghttp2_nv){ (uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n, value.n, flags };
 }
 
 static void answer(struct exchange *x, const struct http_header *headers, size_t n)

@@ -398,6 +398,18 @@ static ssize_t fill_bytes(struct exchange *x, char *p, size_t n, bool *ret_end)
 	return (ssize_t)n;
 }
 
+/* Before the source goes. */
+static void take_trailers(struct exchange *x)
+{
+	const struct http_header *t;
+
+	if (!x->source->trailers || !(x->n_trailers = x->source->trailers(x->source, &t)))
+		return;
+	x->trailers = ARENA_ARRAY(&x->arena, struct http_header, x->n_trailers);
+	for (size_t i = 0; i < x->n_trailers; i++)
+		x->trailers[i] = (struct http_header){ arena_str(&x->arena, t[i].name), arena_str(&x->arena, t[i].value) };
+}
+
 static ssize_t fill_source(struct exchange *x, char *p, size_t n, bool *ret_end)
 {
 	ssize_t got = 0;
@@ -412,8 +424,10 @@ static ssize_t fill_source(struct exchange *x, char *p, size_t n, bool *ret_end)
 	if (x->left >= 0)
 		x->left -= got;
 	*ret_end = got == 0 || x->left == 0;
-	if (*ret_end)
+	if (*ret_end) {
+		take_trailers(x);
 		stop_source(x);
+	}
 	return x->left > 0 && got == 0 ? -ERR_INTERNAL : got;
 }
 

@@ -72,6 +72,8 @@ struct exchange {
 	str head, body;                  /* head: HTTP/1 only */
 	struct http_source *source;
 	struct http_sink sink;
+	struct http_header *trailers;    /* of a source that has ended */
+	size_t n_trailers;
 	int64_t left;                    /* bytes of the source still to come; -1: not known */
 	bool later;                      /* the source said so */
 	struct list woken;               /* in conn->woken */

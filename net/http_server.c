@@ -2,6 +2,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -123,10 +125,45 @@ static int bind_to(int fd, const struct sockaddr_storage *addr)
 	return bind(fd, (const struct sockaddr *)addr, n) < 0 || listen(fd, BACKLOG) < 0 ? errno : 0;
 }
 
+static void add_listener(struct http_server *s, int fd)
+{
+	s->listeners = mem_resize(s->listeners, (s->n_listeners + 1) * sizeof(int));
+	s->listeners[s->n_listeners++] = fd;
+}
+
+/* Nobody but owner and group can connect, from the first moment on: the socket's mode is that of its name. */
+static int listen_unix(struct http_server *s, const char *path, struct err *err)
+{
+	enum { MODE = 0660 };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	size_t n = strlen(path);
+	struct stat st;
+
+	if (!n || n >= sizeof(addr.sun_path))
+		return err_set(err, ERR_INVALID, "listen unix %s: the path is %s", path, n ? "too long" : "empty");
+	memcpy(addr.sun_path, path, n);
+	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+		(void)unlink(path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_sys(err, errno, "make a socket");
+	if (fchmod(fd, MODE) < 0 || bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, MODE) < 0 ||
+	    listen(fd, BACKLOG) < 0) {
+		int sys = errno;
+		(void)close(fd);
+		return err_sys(err, sys, "listen unix %s", path);
+	}
+	add_listener(s, fd);
+	return 0;
+}
+
 int http_server_listen(struct http_server *s, const char *address, uint16_t port, uint16_t *ret_port, struct err *err)
 {
 	struct sockaddr_storage addr, bound;
 	socklen_t len = sizeof(bound);
+
+	if (str_starts(str_of(address), STR("unix:")))
+		return listen_unix(s, address + strlen("unix:"), err);
 	int r = address_of(address, port, &addr, err);
 	if (r < 0)
 		return r;
@@ -142,8 +179,7 @@ int http_server_listen(struct http_server *s, const char *address, uint16_t port
 		(void)close(fd);
 		return err_sys(err, sys, "listen tcp %s:%u", address, port);
 	}
-	s->listeners = mem_resize(s->listeners, (s->n_listeners + 1) * sizeof(int));
-	s->listeners[s->n_listeners++] = fd;
+	add_listener(s, fd);
 	if (ret_port)
 		*ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port :
 								((struct sockaddr_in *)&bound)->sin_port);

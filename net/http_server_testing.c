@@ -39,7 +39,7 @@ static struct http_source *big_new(struct test_server *t)
 {
 	struct big *b = mem_alloc(sizeof(*b));
 
-	*b = (struct big){ { big_fill, big_stop, NULL }, t, 0 };
+	*b = (struct big){ .source = { .fill = big_fill, .stop = big_stop }, .t = t };
 	return &b->source;
 }
 
@@ -181,7 +181,7 @@ static int handle(struct http_exchange *x, void *arg)
 		return 0;
 	if (str_eq(x->path, STR("/ticks"))) {
 		struct ticks *ticks = mem_alloc(sizeof(*ticks));
-		*ticks = (struct ticks){ { ticks_fill, ticks_stop, NULL }, t };
+		*ticks = (struct ticks){ .source = { .fill = ticks_fill, .stop = ticks_stop }, .t = t };
 		t->begun++;
 		t->ticks = &ticks->source;
 		http_answer_source(x, 200, plain, 1, &ticks->source, -1);

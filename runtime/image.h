@@ -5,7 +5,15 @@
  *	blobs/sha256/<hex>       manifests, configurations, layers as they came
  *	ingest/<hex>...          downloads that are not complete, kept for resuming
  *	images.json              which names there are, of what; replaced atomically, and the only thing that makes an image visible
- * A blob is complete and verified before it gets its name. Garbage is what no image reaches.
+ *	leases/<random>          what somebody is fetching and counts on, though no image reaches it yet
+ *	trash/<hex>              blobs on their way out
+ *	lock                     locked (flock) by whoever changes images.json, looks at leases, or collects; for moments only
+ * A blob is complete and verified before it gets its name. Garbage is what no image and no lease reaches.
+ *
+ * Several processes share a store: a running runtime, and `c8s image` beside it. Readers take no lock: images.json is replaced as a
+ * whole, and read again when it is another file than before. A download holds the lock (flock) of its file below ingest/, so that
+ * a blob that two want is fetched once; a lease is locked by its owner, so one that can be locked is of somebody who died.
+ * Whatever a killed process leaves is resumed or removed by the next one; nothing of it is visible.
  */
 #ifndef C8S_RUNTIME_IMAGE_H
 #define C8S_RUNTIME_IMAGE_H
@@ -33,7 +41,8 @@ int image_ref_parse(struct arena *a, str text, struct image_ref *ret, struct err
 struct images_options {
 	const char *root;             /* <runtime root>/images */
 	const char *registry_config;  /* folder of hosts.toml; NULL: none */
-	const char *const *credential_files; /* docker's config.json; NULL-ended */
+	const char *const *credential_files; /* docker's config.json; NULL-ended; NULL: none */
+	bool plain_http;              /* registries that hosts.toml says nothing of are spoken to without TLS */
 };
 
 /* Opens it and removes what a crash left. */
@@ -55,7 +64,10 @@ struct image {
 /* By id, id prefix, name or digest. All in the arena. -ERR_NOT_FOUND. */
 int image_find(struct images *m, str name, struct arena *a, struct image *ret, struct err *err);
 int image_list(struct images *m, struct arena *a, struct image **ret, size_t *ret_n, struct err *err);
-/* Removes the names; the content goes with the next collection. */
+/*
+ * Removes the image: all its names; the content goes with the next collection. One of several tags is only that tag's removal.
+ * -ERR_NOT_FOUND.
+ */
 int image_remove(struct images *m, str name, struct err *err);
 int image_pin(struct images *m, str name, bool pinned, struct err *err);
 /* (suspends) Removes blobs that no image reaches. */

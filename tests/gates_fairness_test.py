@@ -20,13 +20,18 @@ LIST_MAPS, MAP_BYTES = 24, 900000
 
 
 def server(folder, *extra):
-    s = cluster.Server(folder, "--authorization-mode=AlwaysAllow", *extra)
+    s = cluster.Server(folder, "--authorization-mode=RBAC", *extra)
     with open(s.tokens, "w") as f:
         f.write(TOKENS)
     return s
 
 
-def make_maps(s):
+def prepare(s):
+    r = s.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "devs"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "devs"}]})
+    assert r.status == 201, r
     for i in range(LIST_MAPS):
         r = s.request("POST", MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m{i}"}, "data": {"x": "y" * MAP_BYTES}})
         assert r.status == 201, r
@@ -197,7 +202,7 @@ def main():
     t = tap.Tap()
     with cluster.Folder() as folder:
         with server(folder, "--max-requests-inflight=20", "--max-mutating-requests-inflight=10") as s:
-            make_maps(s)
+            prepare(s)
             test_headers(s, t)
             test_flood(s, t)
             test_many(s, t)

@@ -580,6 +580,42 @@ def configured(t):
                  (403, 'services "s" is forbidden: Use of external IPs is denied by admission control'))
 
 
+def told(t):
+    """What the audit log and the metrics know of webhooks."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, policy = os.path.join(folder, "audit.log"), os.path.join(folder, "policy.yaml")
+        with open(policy, "w") as f:
+            f.write("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n"
+                    "- {level: Request, resources: [{group: '', resources: [configmaps]}]}\n")
+        w = World.__new__(World)
+        w.hooks, w.made = Hooks(folder), []
+        w.server = cluster.Server(folder, "--audit-policy-file", policy, "--audit-log-path", log)
+        with w.server:
+            w.post("/api/v1/namespaces", "Namespace", "t")
+            change = {"op": "add", "path": "/data", "value": {"a": "b"}}
+            w.hook("m", lambda q: {**patch(change), "auditAnnotations": {"note": "n"}}, mutating=True, rules={"operations": ["CREATE"]})
+            w.hook("v", lambda q: (500, b"", {}), failurePolicy="Ignore", rules={"operations": ["CREATE"]})
+            w.hook("d", lambda q: {"allowed": False}, rules={"operations": ["DELETE"]})
+            same(t, "it is made", w.map("x").status, 201)
+            same(t, "it stays", w.server.request("DELETE", NS + "/configmaps/x").status, 400)
+            metrics = w.server.request("GET", "/metrics").body.decode()
+        with open(log) as f:
+            event = json.loads(f.readline())
+        same(t, "the audit is told who changed what", {k: v for k, v in event.get("annotations", {}).items() if "webhook" in k or "example" in k}, {
+            "m.example.com/note": "n",
+            "mutation.webhook.admission.k8s.io/round_0_index_0": '{"configuration":"m","webhook":"m.example.com","mutated":true}',
+            "patch.webhook.admission.k8s.io/round_0_index_0": json.dumps({
+                "configuration": "m", "webhook": "m.example.com", "patch": [change], "patchType": "JSONPatch"}, separators=(",", ":")),
+            "failed-open.validating.webhook.admission.k8s.io/round_0_index_0": "v.example.com"})
+        for line in ('webhook_request_total{code="200",name="m.example.com",operation="CREATE",rejected="false",type="admit"} 1',
+                     'webhook_request_total{code="500",name="v.example.com",operation="CREATE",rejected="false",type="validating"} 1',
+                     'webhook_fail_open_count{name="v.example.com",type="validating"} 1',
+                     'webhook_rejection_count{error_type="no_error",name="d.example.com",operation="DELETE",rejection_code="400",type="validating"} 1',
+                     'webhook_admission_duration_seconds_count{name="d.example.com",operation="DELETE",rejected="true",type="validating"} 1'):
+            t.check("counted: " + line, "apiserver_admission_" + line in metrics, "\n".join(
+                l for l in metrics.splitlines() if "admission_webhook" in l and "bucket" not in l))
+
+
 def images(t, w):
     answer = {"status": {"allowed": True}}
     w.hooks.answers["/images"] = lambda spec: (answer.get("code", 200), {
@@ -614,7 +650,7 @@ def main():
         def end(t):
             same(t, "the server ends in good order", WORLD.server.stop(), 0)
         try:
-            tap.run([*with_world, end, flags, configured])
+            tap.run([*with_world, end, flags, configured, told])
         finally:
             WORLD.server.kill()
 

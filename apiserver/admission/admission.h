@@ -2,6 +2,10 @@
  * admission/: what a cluster's rules make of a write, and whether they take it. A plugin is one file and one row of the table in
  * admission.c, in Kubernetes' order; plugins.h is what they share. --enable-admission-plugins and --disable-admission-plugins
  * choose, AdmissionConfiguration (config.c) configures.
+ *
+ * Webhooks are two plugins (webhook_mutating.c, webhook_validating.c) over: webhook_hooks.h, which there are; webhook_match.h,
+ * which want to hear of a request; webhook_call.h, asking one; webhook_review.h, what is said; webhook_auth.h, as whom;
+ * webhook_metrics.h, what is counted.
  */
 #ifndef C8S_APISERVER_ADMISSION_ADMISSION_H
 #define C8S_APISERVER_ADMISSION_ADMISSION_H

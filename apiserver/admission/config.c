@@ -34,7 +34,8 @@ static int read_free(struct arena *a, const char *path, struct val *ret, struct 
 static int not_registered(struct val v, struct err *err)
 {
 	return err_set(err, ERR_BAD_REQUEST,
-		       "no kind \"" STR_FMT "\" is registered for version \"" STR_FMT "\" in scheme \"pkg/server/options/admission.go:51\"",
+		       "no kind \"" STR_FMT "\" is registered for version \"" STR_FMT
+		       "\" in scheme \"pkg/server/options/admission.go:51\"",
 		       STR_ARG(val_str(v, kind)), STR_ARG(val_str(v, apiVersion)));
 }
 

@@ -7,7 +7,7 @@
 struct admission_config {
 	str folder;                   /* of the file: paths in it are relative to it */
 	struct val plugins;           /* AdmissionPluginConfiguration */
-	struct val legacy;            /* or: a file as it was before there was an AdmissionConfiguration, of the two plugins that had one */
+	struct val legacy;            /* or: a file as two plugins had it before there was an AdmissionConfiguration */
 };
 
 /* All of it lives in the arena. A path of NULL is an empty configuration. */

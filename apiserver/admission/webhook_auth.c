@@ -29,7 +29,8 @@ static int check_config(struct val config, str *ret_path, struct err *err)
 			       "\" in scheme \"pkg/admission/plugin/webhook/config/kubeconfig.go:34\"",
 			       STR_ARG(val_str(config, kind)), STR_ARG(val_str(config, apiVersion)));
 	VAL_EACH_MEMBER(m, config)
-		if (m->key != A_kind && m->key != A_apiVersion && m->key != A_kubeConfigFile && m->key != A_staticManifestsDir)
+		if (m->key != A_kind && m->key != A_apiVersion && m->key != A_kubeConfigFile &&
+		    m->key != A_staticManifestsDir)
 			return err_set(err, ERR_BAD_REQUEST, "strict decoding error: unknown field \"" STR_FMT "\"",
 				       STR_ARG(atom_str(m->key)));
 	str manifests = val_str(config, staticManifestsDir);
@@ -165,7 +166,8 @@ int webhook_auth_add(const struct webhook_auth *w, struct arena *a, struct webho
 	if (!o->token.n && (r = bytes_of(w, a, STR_NONE, val_str(user, tokenFile), &o->token, err)) < 0)
 		return r;
 	o->token = str_trim(o->token);
-	if ((r = bytes_of(w, a, val_str(user, client_certificate_data), val_str(user, client_certificate), &o->client_cert, err)) < 0)
+	r = bytes_of(w, a, val_str(user, client_certificate_data), val_str(user, client_certificate), &o->client_cert, err);
+	if (r < 0)
 		return r;
 	return bytes_of(w, a, val_str(user, client_key_data), val_str(user, client_key), &o->client_key, err);
 }

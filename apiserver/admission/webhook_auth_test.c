@@ -32,7 +32,7 @@ TEST(webhooks_know_the_server_by_their_host)
 	int fd = mkstemp(path);
 	CHECK(fd >= 0);
 	close(fd);
-	CHECK_INT(file_write(path, STR(kubeconfig), 0600, NULL), 0);
+	CHECK_INT(file_write(path, str_of(kubeconfig), 0600, NULL), 0);
 	struct webhook_auth *w = NULL;
 	struct val config = OBJECT(&a, F(apiVersion, VAL_LIT("apiserver.config.k8s.io/v1")),
 				   F(kind, VAL_LIT("WebhookAdmissionConfiguration")), F(kubeConfigFile, val_of_str(str_of(path))));

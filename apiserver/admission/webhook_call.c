@@ -187,12 +187,14 @@ void hook_ask(struct hook_call *c)
 	char *uid = arena_alloc(q->arena, UUID_TEXT + 1, 1);
 	CLEANUP(buf_done) struct buf review = BUF_INIT(HOOK_REVIEW_MAX);
 	if (q->dry_run && !takes_dry_runs(c->hook)) {
-		hook_outcome(c, HOOK_UNFIT, 400, "admission webhook \"" STR_FMT "\" does not support dry run", STR_ARG(c->hook->name));
+		hook_outcome(c, HOOK_UNFIT, 400, "admission webhook \"" STR_FMT "\" does not support dry run",
+			     STR_ARG(c->hook->name));
 		return;
 	}
 	if (!type) {
 		hook_outcome(c, HOOK_FAILED, 400,
-			     "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)");
+			     "could not create admission objects: webhook does not accept known AdmissionReview "
+			     "versions (v1, v1beta1)");
 		return;
 	}
 	uuid_v4(uid);

@@ -106,10 +106,12 @@ static int decode_patch(struct hook_call *c, struct val *ret)
 	if (r == 0)
 		r = json_patch_check(*ret, NULL, &err);
 	if (r < 0)
-		hook_outcome(c, HOOK_FAILED, 503, "received undecodable patch in webhook response: " STR_FMT, STR_ARG(err_str(&err)));
+		hook_outcome(c, HOOK_FAILED, 503, "received undecodable patch in webhook response: " STR_FMT,
+			     STR_ARG(err_str(&err)));
 	else if (val_len(*ret) && !val_exists(c->version->object))
 		hook_outcome(c, HOOK_BROKEN, 0, "admission webhook \"" STR_FMT
-			     "\" attempted to modify the object, which is not supported for this operation", STR_ARG(c->hook->name));
+			     "\" attempted to modify the object, which is not supported for this operation",
+			     STR_ARG(c->hook->name));
 	else if (val_len(*ret) && !str_eq(c->response.patch_type, STR("JSONPatch")))
 		hook_outcome(c, HOOK_FAILED, 400, "unsupported patch type \"" STR_FMT "\"", STR_ARG(c->response.patch_type));
 	return c->outcome == HOOK_ALLOWED ? 0 : -ERR_INTERNAL;
@@ -138,8 +140,8 @@ static int apply_patch(struct hook_call *c, struct val patch, struct val *ret, c
 	if (!*ret_type) {
 		str internal, version, kind = val_str(doc, kind);
 		str_cut(type->package, '/', &internal, &version);
-		(void)err_set(&err, ERR_INTERNAL, "converting (" STR_FMT "." STR_FMT ") to (" STR_FMT "." STR_FMT "): unknown conversion",
-			      STR_ARG(type->version), STR_ARG(kind), STR_ARG(internal), STR_ARG(type->name));
+		(void)err_set(&err, ERR_INTERNAL,
+			      "converting (" STR_FMT "." STR_FMT ") to (" STR_FMT "." STR_FMT "): unknown conversion", STR_ARG(type->version), STR_ARG(kind), STR_ARG(internal), STR_ARG(type->name));
 		return broken(c, &err);
 	}
 	r = val_canonical(a, doc, *ret_type, NULL, ret, &err);

@@ -168,9 +168,11 @@ int hook_review(const struct hook_request *h, const struct hook_version *v, cons
 		return r;
 	const struct resource *as = v->endpoint->main->resource;
 	struct val request = OBJECT(
-		a, F(uid, val_of_str(uid)), F(kind, kind_of(a, v->type)), F(resource, resource_of(a, as->group, as->version, as->name)),
+		a, F(uid, val_of_str(uid)), F(kind, kind_of(a, v->type)),
+		F(resource, resource_of(a, as->group, as->version, as->name)),
 		F(subResource, text_of(q->subresource)), F(requestKind, kind_of(a, hook_type(h, q->endpoint))),
-		F(requestResource, resource_of(a, q->group, q->version, q->resource)), F(requestSubResource, text_of(q->subresource)),
+		F(requestResource, resource_of(a, q->group, q->version, q->resource)),
+		F(requestSubResource, text_of(q->subresource)),
 		F(name, text_of(h->name)), F(namespace, text_of(h->target.namespace)),
 		F(operation, val_of_str(hook_operation_text(h->target.operation))), F(userInfo, user_of(q)),
 		F(object, v->object_json), F(oldObject, v->old_json), F(dryRun, val_of_bool(q->dry_run)), F(options, options));

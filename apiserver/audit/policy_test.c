@@ -73,8 +73,8 @@ TEST(audit_policies_that_are_refused)
 		  "failed decoding: no kind \"Policy\" is registered for version \"audit.k8s.io/v2\" in scheme \"k8s.io/apiserver/pkg/audit/scheme.go:30\"" },
 		{ HEAD "rules: [{}]\n", "rules[0].level: Required value" },
 		{ HEAD "rules: [{level: All}]\n",
-		  "rules[0].level: Unsupported value: \"All\": supported values: \"Metadata\", \"None\", \"Request\", \"RequestResponse\"" },
-		{ HEAD "omitStages: [Never]\nrules: [{level: None, nonResourceURLs: [x, '/a*b'], namespaces: [n]}]\n",
+		  "rules[0].level: Unsupported value: \"All\": supported values: \"None\", \"Metadata\", \"Request\", \"RequestResponse\"" },
+		{ HEAD "omitStages: [Never]\nrules: [{level: None, nonResourceURLs: [x, '/a*b'], namespaces: [ns]}]\n",
 		  "[omitStages[0]: Invalid value: \"Never\": allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic, "
 		  "rules[0].nonResourceURLs[0]: Invalid value: \"x\": non-resource URL rules must begin with a '/' character, "
 		  "rules[0].nonResourceURLs[1]: Invalid value: \"/a*b\": non-resource URL wildcards '*' must be the final character of the rule, "

@@ -184,7 +184,7 @@ static void compare(const struct node_graph *g, const struct model_pod *pods, co
 	for (size_t i = 0; i < ARRAY_LEN(t); i++)
 		for (int name = 1; name <= NAMES; name++)
 			for (int node = 1; node <= NODES; node++) {
-				char name_text[8], node_text[8];
+				char name_text[16], node_text[16];
 				snprintf(name_text, sizeof name_text, "%c%d", t[i].letter, name);
 				snprintf(node_text, sizeof node_text, "node%d", node);
 				CHECK_ROW(step, node_graph_reaches(g, t[i].what, STR("n"), str_of(name_text), str_of(node_text)) ==
