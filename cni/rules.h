@@ -57,14 +57,11 @@ int rules_pods(const char *network, const struct ip_net *nets, size_t n, struct 
 
 enum rules_kind { RULES_MASQUERADE = 1, RULES_HOST_PORTS = 2 };
 
-/* How many rules of these kinds the owner has: those that translate to it (host ports), or masquerade. */
+/* How many rules the owner has: that translate to it (host ports), or masquerade. */
 int rules_count(enum rules_kind kind, const struct rules_owner *o, struct err *err);
 /* Removes an owner's rules; fine when there are none. */
 int rules_remove(unsigned kinds, const struct rules_owner *o, struct err *err);
 /* Removes those of a network's attachments other than the valid ones. */
 int rules_collect(unsigned kinds, const char *network, const struct rules_owner *valid, size_t n, struct err *err);
-
-/* Adds the frame to the table's name, for tests: "" is the name that is always used. */
-extern const char rules_table[];
 
 #endif
