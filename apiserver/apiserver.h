@@ -90,6 +90,7 @@ struct apiserver {
 	uint16_t port;                      /* that it listens on */
 	int64_t started_wall_ns;
 	bool ready, stopping;
+	bool roles_made;                    /* those that every cluster has (authz/rbac_bootstrap.c) */
 	struct authn *authn;                /* authn/ */
 	struct authz *authz;                /* authz/ */
 	struct admission *admission;        /* admission/ */

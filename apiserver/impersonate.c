@@ -181,7 +181,7 @@ static bool ask(struct attempt *t, struct authz_attributes what)
 	int decision = authz_decide(t->q->server, t->q->arena, &what, &reason, &why);
 	if (decision == AUTHZ_ALLOW)
 		return true;
-	if (decision < 0)
+	if (why.code)
 		reason = reason.n ? arena_printf(t->q->arena, STR_FMT ": " STR_FMT, STR_ARG(err_str(&why)), STR_ARG(reason)) :
 				    arena_str(t->q->arena, err_str(&why));
 	return refuse(t, &what, reason);

@@ -116,7 +116,7 @@ static int parse_resource(struct request *q, const struct parts *all, size_t at,
 	q->resource = all->v[at];
 	q->name = n >= 2 ? all->v[at + 1] : STR_NONE;
 	q->subresource = n >= 3 ? all->v[at + 2] : STR_NONE;
-	bool connect = is_connect(q->resource, q->subresource);
+	bool connect = !watch && is_connect(q->resource, q->subresource); /* what was asked for as a watch is no way to a pod */
 	if (connect)
 		q->rest = rest_of_path(q->http->path, at + 3);
 	else if (n > 3)
@@ -173,13 +173,16 @@ static unsigned verb_bit(const struct request *q)
 
 /*
  * Whether the path has the shape that its resource has: names and namespaces where they belong. Lists over all
- * namespaces are the one thing that a namespaced resource has at the cluster's path.
+ * namespaces are the one thing that a namespaced resource has at the cluster's path. A namespace is in itself, and in no
+ * other: who may do something in one was asked about that one.
  */
 static bool shape_fits(const struct request *q, const struct endpoint *e)
 {
 	bool namespaced = e->main->resource->flags & RESOURCE_NAMESPACED;
 	bool is_namespaces = str_eq(q->resource, STR("namespaces")) && !q->group.n;
-	if (!namespaced && q->namespace.n && !is_namespaces)
+	if (!namespaced && !str_eq(q->namespace, is_namespaces ? q->name : STR_NONE))
+		return false;
+	if (q->verb == REQUEST_WATCH && q->subresource.n)
 		return false;
 	if (namespaced && !q->namespace.n)
 		return !q->name.n && !q->subresource.n &&

@@ -104,7 +104,7 @@ TEST(route_finds_what_is_served)
 		int status; /* 0: found */
 	} t[] = {
 		{ "GET", "/api/v1/pods", 0 }, { "GET", "/api/v1/namespaces/n/pods", 0 },
-		{ "GET", "/api/v1/nodes/x", 0 }, { "GET", "/api/v1/watch/namespaces/n/pods/p", 0 },
+		{ "GET", "/api/v1/nodes/x", 0 }, { "GET", "/api/v1/watch/namespaces/n", 0 }, { "GET", "/api/v1/watch/namespaces/n/pods/p", 0 },
 		{ "POST", "/api/v1/namespaces/n/pods/p/binding", 0 },
 		{ "GET", "/apis/apps/v1/namespaces/n/deployments/d/scale", 0 },
 		{ "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", 0 },
@@ -117,6 +117,12 @@ TEST(route_finds_what_is_served)
 		/* names and namespaces where they do not belong */
 		{ "GET", "/api/v1/pods/p", 404 }, { "PUT", "/api/v1/pods/p/status", 404 },
 		{ "GET", "/api/v1/namespaces/n/nodes", 404 }, { "GET", "/api/v1/namespaces/n/nodes/x", 404 },
+		{ "DELETE", "/api/v1/namespaces/n/namespaces/m", 404 }, { "GET", "/api/v1/namespaces/n/namespaces", 404 },
+		{ "PUT", "/api/v1/namespaces/n/namespaces/m/finalize", 404 },
+		/* a watch is about a whole object */
+		{ "GET", "/api/v1/watch/namespaces/n/pods/p/status", 404 },
+		{ "POST", "/api/v1/watch/nodes/a/proxy/run", 404 }, { "GET", "/api/v1/watch/namespaces/n/pods/p/exec", 404 },
+		{ "GET", "/api/v1/watch/namespaces/n/services/s/proxy", 404 },
 		/* methods that there are not */
 		{ "POST", "/api/v1/namespaces/n/pods/p", 405 }, { "PUT", "/api/v1/namespaces/n/pods", 405 },
 		{ "PATCH", "/api/v1/namespaces/n/pods", 405 }, { "DELETE", "/api/v1/pods", 405 },

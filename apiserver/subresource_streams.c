@@ -52,13 +52,18 @@ static int upgrade_required(struct request *q)
 static int may_create(struct request *q, struct err *err)
 {
 	struct authz_attributes what = authz_of_request(q);
+	struct err why = ERR_INIT;
 	str reason;
 	if (str_eq(what.verb, STR("create")))
 		return 0;
 	what.verb = STR("create");
-	int decision = authz_decide(q->server, q->arena, &what, &reason, err);
-	if (decision < 0 || decision == AUTHZ_ALLOW)
-		return decision < 0 ? decision : 0;
+	int decision = authz_decide(q->server, q->arena, &what, &reason, &why);
+	if (decision == AUTHZ_ALLOW)
+		return 0;
+	if (why.code) {
+		*err = why;
+		return -(int)why.code;
+	}
 	return fail_forbidden(q, q->group, q->resource, q->name, STR_FMT, STR_ARG(reason));
 }
 

@@ -8,7 +8,7 @@
 #include "codec/atoms.h"
 #include "codec/types.h"
 
-enum { FILE_MAX = 4 << 20 };
+enum { FILE_MAX = 4 << 20, JSON_MAX = 64 << 20 };
 
 /* What is wrong: all of it. */
 struct faults {
@@ -132,7 +132,6 @@ static void find_parts(struct arena *a, struct faults *f, struct val config, str
 		.ca = path_of(a, p->file, val_str(p->cluster, certificate_authority)),
 		.client_cert = path_of(a, p->file, val_str(p->user, client_certificate)),
 		.client_key = path_of(a, p->file, val_str(p->user, client_key)),
-		.token = path_of(a, p->file, val_str(p->user, tokenFile)),
 	};
 	if (!val_len(p->cluster) && !f->n)
 		fault(f, "no configuration has been provided, try setting KUBERNETES_MASTER environment variable");
@@ -149,18 +148,33 @@ static int decode_bytes(struct arena *a, str text, str *ret, struct err *err)
 	return r;
 }
 
+int kubeconfig_user(struct arena *a, const char *file, struct val user, struct webhook_options *o, struct webhook_files *files,
+		    struct err *err)
+{
+	int r;
+	o->user = val_str(user, username);
+	o->password = val_str(user, password);
+	o->token = val_str(user, token);
+	if ((r = decode_bytes(a, val_str(user, client_certificate_data), &o->client_cert, err)) < 0 ||
+	    (r = decode_bytes(a, val_str(user, client_key_data), &o->client_key, err)) < 0)
+		return r;
+	files->token = path_of(a, file, val_str(user, tokenFile));
+	files->client_cert = o->client_cert.n ? NULL : path_of(a, file, val_str(user, client_certificate));
+	files->client_key = o->client_key.n ? NULL : path_of(a, file, val_str(user, client_key));
+	return 0;
+}
+
 static int open_parts(struct apiserver *s, struct arena *a, const struct parts *p, struct webhook **ret, struct err *err)
 {
-	struct val c = p->cluster, u = p->user;
+	struct val c = p->cluster;
 	struct webhook_options o = {
 		.url = val_str(c, server), .insecure = val_bool(c, insecure_skip_tls_verify),
-		.server_name = val_str(c, tls_server_name), .token = val_str(u, token),
-		.user = val_str(u, username), .password = val_str(u, password),
+		.server_name = val_str(c, tls_server_name),
 	};
+	struct webhook_files files = { .ca = p->files.ca };
 	int r;
 	if ((r = decode_bytes(a, val_str(c, certificate_authority_data), &o.ca_bundle, err)) < 0 ||
-	    (r = decode_bytes(a, val_str(u, client_certificate_data), &o.client_cert, err)) < 0 ||
-	    (r = decode_bytes(a, val_str(u, client_key_data), &o.client_key, err)) < 0)
+	    (r = kubeconfig_user(a, p->file, p->user, &o, &files, err)) < 0)
 		return r;
 	/* A server's address without a scheme is one that speaks TLS. */
 	if (str_find(o.url, STR("://")) < 0)
@@ -168,18 +182,19 @@ static int open_parts(struct apiserver *s, struct arena *a, const struct parts *
 	/* Credentials do not go out in the clear. */
 	if (!str_starts(o.url, STR("https://")))
 		return webhook_new(s, &(const struct webhook_options){ .url = o.url }, ret, err);
-	return webhook_make(s, &o, &p->files, ret, err);
+	return webhook_make(s, &o, &files, ret, err);
 }
 
-static int read_config(struct arena *a, const char *path, struct buf *text, struct buf *json, struct val *ret, struct err *err)
+int kubeconfig_read(struct arena *a, const char *path, struct val *ret, struct err *err)
 {
+	CLEANUP(buf_done) struct buf text = BUF_INIT(FILE_MAX), json = BUF_INIT(JSON_MAX);
 	const struct type *type = NULL;
 	struct object_kind kind;
-	int r = file_read(path, text, err);
+	int r = file_read(path, &text, err);
 	if (r < 0)
 		return r;
-	if ((r = yaml_to_json(buf_str(text), json, NULL, err)) < 0 ||
-	    (r = json_decode_expected(a, buf_str(json), TYPE(clientcmd_v1, Config), NULL, ret, &type, &kind, err)) < 0)
+	if ((r = yaml_to_json(buf_str(&text), &json, NULL, err)) < 0 ||
+	    (r = json_decode_expected(a, arena_str(a, buf_str(&json)), TYPE(clientcmd_v1, Config), NULL, ret, &type, &kind, err)) < 0)
 		return err_wrap(err, r, "error loading config file \"%s\"", path);
 	if (type != TYPE(clientcmd_v1, Config))
 		return err_set(err, ERR_INVALID, "error loading config file \"%s\": no kind \"" STR_FMT
@@ -190,11 +205,10 @@ static int read_config(struct arena *a, const char *path, struct buf *text, stru
 int webhook_open(struct apiserver *s, const char *kubeconfig_file, struct webhook **ret, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	CLEANUP(buf_done) struct buf text = BUF_INIT(FILE_MAX), json = BUF_INIT(FILE_MAX);
 	CLEANUP(faults_done) struct faults f = { .arena = &a, .text = BUF_INIT(FILE_MAX) };
 	struct parts p = { .file = kubeconfig_file };
 	struct val config;
-	int r = read_config(&a, kubeconfig_file, &text, &json, &config, err);
+	int r = kubeconfig_read(&a, kubeconfig_file, &config, err);
 	if (r < 0)
 		return r;
 	find_parts(&a, &f, config, &p);

@@ -99,6 +99,9 @@ static int store(struct parser *p, const struct flag *f, const char *text, bool 
 	switch (f->type) {
 	case FLAG_HEADING:
 		return 0;
+	case FLAG_BOOL_GIVEN:
+		((bool *)member)[1] = given;
+		/* fall through */
 	case FLAG_BOOL:
 		if (!parse_bool(text, member))
 			return err_set(err, ERR_BAD_REQUEST, "strconv.ParseBool: parsing \"%s\": invalid syntax", text);
@@ -128,13 +131,15 @@ static int store(struct parser *p, const struct flag *f, const char *text, bool 
 	return 0;
 }
 
+static bool is_bool(const struct flag *f) { return f->type == FLAG_BOOL || f->type == FLAG_BOOL_GIVEN; }
+
 /* The values of the one are those of the other: "false" and "0", "5m" and "300s". */
 static bool same_value(const struct flag *f, const char *a, const char *b)
 {
 	int64_t i, j;
 	bool x, y;
 
-	if (f->type == FLAG_BOOL)
+	if (is_bool(f))
 		return parse_bool(a, &x) && parse_bool(b ? b : "false", &y) && x == y;
 	if (f->type == FLAG_DURATION)
 		return duration_parse(str_of(a), &i, NULL) == 0 && duration_parse(str_of(b ? b : "0s"), &j, NULL) == 0 && i == j;
@@ -149,7 +154,7 @@ static const struct option_spec *make_specs(struct arena *a, const struct flag *
 
 	for (size_t i = 0; i < n; i++) {
 		/* A heading has a name that nobody can give. */
-		specs[i] = (struct option_spec){ 0, table[i].name ? table[i].name : "", table[i].type == FLAG_BOOL ? OPTION_BOOL : OPTION_VALUE };
+		specs[i] = (struct option_spec){ 0, table[i].name ? table[i].name : "", is_bool(&table[i]) ? OPTION_BOOL : OPTION_VALUE };
 		if (table[i].name && table[i].name[0] && !table[i].name[1])
 			specs[i].letter = table[i].name[0];
 	}
@@ -203,7 +208,7 @@ int flags_parse(const struct command *c, int argc, char **argv, const struct fla
 static const char *type_word(enum flag_type type)
 {
 	static const char *const words[] = {
-		[FLAG_HEADING] = "", [FLAG_BOOL] = "", [FLAG_STRING] = " TEXT", [FLAG_IP] = " IP", [FLAG_INT] = " NUMBER",
+		[FLAG_HEADING] = "", [FLAG_BOOL] = "", [FLAG_BOOL_GIVEN] = "", [FLAG_STRING] = " TEXT", [FLAG_IP] = " IP", [FLAG_INT] = " NUMBER",
 		[FLAG_FLOAT] = " NUMBER", [FLAG_DURATION] = " DURATION", [FLAG_LIST] = " A,B,...", [FLAG_ARRAY] = " TEXT",
 	};
 	return words[type];

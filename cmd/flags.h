@@ -13,6 +13,7 @@
 enum flag_type {           /* what the member is */
 	FLAG_HEADING,      /* no flag: begins a group in --help; help is its title */
 	FLAG_BOOL,         /* bool */
+	FLAG_BOOL_GIVEN,   /* the same, and behind it another one: whether the flag was given */
 	FLAG_STRING,       /* const char *; NULL when it is not given and has no default */
 	FLAG_IP,           /* the same, checked */
 	FLAG_INT,          /* int64_t */

@@ -27,6 +27,8 @@ const struct flag kube_apiserver_flags[] = {
 	FLAG_GROUP("Generic"),
 	{ "advertise-address", FLAG_IP, AT(advertise_address), NULL, "address that is told to the cluster; default: that of the default route" },
 	{ "cors-allowed-origins", FLAG_LIST, REFUSED, NULL, "regular expressions of origins for CORS" },
+	{ "default-not-ready-toleration-seconds", FLAG_INT, AT(admission.not_ready_toleration_s), "300", "how long pods that do not say stay on a node that is not ready" },
+	{ "default-unreachable-toleration-seconds", FLAG_INT, AT(admission.unreachable_toleration_s), "300", "the same for a node that does not answer" },
 	{ "emulated-version", FLAG_LIST, REFUSED, NULL, "behave as an older version" },
 	{ "emulation-forward-compatible", FLAG_BOOL, REFUSED, "false", "with --emulated-version: also serve newer versions of APIs" },
 	{ "external-hostname", FLAG_STRING, AT(external_hostname), NULL, "host name for external URLs; also put into the serving certificate" },
@@ -104,7 +106,7 @@ const struct flag kube_apiserver_flags[] = {
 	{ "profiling", FLAG_BOOL, AT(profiling), "false", "serve /debug/" },
 
 	FLAG_GROUP("Authentication"),
-	{ "anonymous-auth", FLAG_BOOL, AT(authn.anonymous_auth), "true", "let requests without credentials in as system:anonymous" },
+	{ "anonymous-auth", FLAG_BOOL_GIVEN, AT(authn.anonymous_auth), "true", "let requests without credentials in as system:anonymous" },
 	{ "api-audiences", FLAG_LIST, AT(authn.api_audiences), NULL, "audiences of tokens; default: the issuer" },
 	{ "authentication-config", FLAG_STRING, AT(authn.config_file), NULL, "file that says how users are recognized" },
 	{ "authentication-token-webhook-cache-ttl", FLAG_DURATION, AT(authn.webhook_cache_ttl_ns), "2m0s", "how long answers of that server are kept" },

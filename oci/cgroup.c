@@ -45,12 +45,6 @@ static struct {
 	struct mount mounts[CGROUP_CONTROLLERS];
 } found = { .once = PTHREAD_ONCE_INIT };
 
-static void fd_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
 static char *text_of(str s)
 {
 	char *p = mem_alloc(s.n + 1);
@@ -232,7 +226,7 @@ static int place(const struct mount *m, str own, const char *path, struct cgroup
 /* The folder and those on the way to it, part by part: some hierarchies want something at each. */
 static int make_parts(const struct mount *m, const char *path, struct err *err)
 {
-	CLEANUP(fd_close) int at = open(m->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(cgroup_close) int at = open(m->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (at < 0)
 		return err_sys(err, errno, "open %s", m->dir);
 	for (str part, rest = str_of(path + 1); rest.n; ) {
@@ -246,7 +240,7 @@ static int make_parts(const struct mount *m, const char *path, struct err *err)
 			cgroup_v2_enable(at);
 		if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
 			return err_sys(err, errno, "make cgroup %s%s at \"%s\"", m->dir, path, name);
-		CLEANUP(fd_close) int next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		CLEANUP(cgroup_close) int next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
 			return err_sys(err, errno, "open cgroup %s%s at \"%s\"", m->dir, path, name);
 		int r = m->controllers & 1U << CGROUP_CPUSET ? cgroup_v1_inherit_cpuset(at, next, m->dir, err) : 0;
@@ -293,7 +287,7 @@ static int add_hierarchy(struct cgroup *c, const struct mount *m, str own, const
 
 static void hierarchy_done(struct cgroup_hierarchy *h)
 {
-	fd_close(&h->fd);
+	cgroup_close(&h->fd);
 	free(h->path);
 	free(h->dir);
 }
@@ -386,7 +380,7 @@ static void remove_below(int fd, unsigned depth)
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
 	if (!dir) {
-		fd_close(&copy);
+		cgroup_close(&copy);
 		return;
 	}
 	for (struct dirent *e; (e = readdir(dir)); ) {
@@ -394,7 +388,7 @@ static void remove_below(int fd, unsigned depth)
 			continue;
 		if (unlinkat(fd, e->d_name, AT_REMOVEDIR) == 0 || errno != EBUSY || depth == 0)
 			continue;
-		CLEANUP(fd_close) int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		CLEANUP(cgroup_close) int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (below < 0)
 			continue;
 		remove_below(below, depth - 1);
@@ -447,7 +441,7 @@ int cgroup_need(const struct cgroup *c, enum cgroup_controller controller, const
 
 int cgroup_write(const struct cgroup_hierarchy *h, const char *file, str text, struct err *err)
 {
-	CLEANUP(fd_close) int fd = openat(h->fd, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	CLEANUP(cgroup_close) int fd = openat(h->fd, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(err, errno, "open %s/%s to write \"" STR_FMT "\"", h->dir, file, STR_ARG(text));
 	ssize_t n;
@@ -471,20 +465,20 @@ int cgroup_writef(const struct cgroup_hierarchy *h, const char *file, struct err
 
 int cgroup_read(const struct cgroup_hierarchy *h, const char *file, struct buf *b, struct err *err)
 {
-	CLEANUP(fd_close) int fd = openat(h->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	CLEANUP(cgroup_close) int fd = openat(h->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(err, errno, "open %s/%s", h->dir, file);
 	for (;;) {
-		char *at = buf_reserve(b, 4096);
-		if (!at)
-			return buf_check(b, file, err);
-		ssize_t n = read(fd, at, 4096);
+		char piece[2048];
+		ssize_t n = read(fd, piece, sizeof(piece));
 		if (n == 0)
-			return 0;
+			return buf_check(b, file, err);
 		if (n > 0)
-			buf_commit(b, (size_t)n);
+			buf_add(b, str_span(piece, (size_t)n));
 		else if (errno != EINTR)
 			return err_sys(err, errno, "read %s/%s", h->dir, file);
+		if (b->overflow)
+			return buf_check(b, file, err);
 	}
 }
 

@@ -2,6 +2,8 @@
 #ifndef C8S_OCI_CGROUP_PRIV_H
 #define C8S_OCI_CGROUP_PRIV_H
 
+#include <unistd.h>
+
 #include "base/buf.h"
 #include "oci/cgroup.h"
 
@@ -45,6 +47,13 @@ struct cgroup {
 const struct cgroup_hierarchy *cgroup_hierarchy(const struct cgroup *c, enum cgroup_controller controller);
 /* The same, or -ERR_NOT_FOUND that says what could not be limited. */
 int cgroup_need(const struct cgroup *c, enum cgroup_controller controller, const struct cgroup_hierarchy **ret, struct err *err);
+
+/* A descriptor, in the form that CLEANUP takes. */
+static inline void cgroup_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
 
 /* -ERR_FORBIDDEN "what cgroup ...: this process is in it" if we are in c or below it: nothing stops or ends itself that way. */
 int cgroup_not_ours(const struct cgroup *c, const char *what, struct err *err);

@@ -46,7 +46,7 @@ static const struct {
 	{ "dirsync", OPTION_SUPER, 0 },
 	{ "exec", OPTION_CLEAR, MOUNT_ATTR_NOEXEC },
 	{ "idmap", OPTION_IDMAP, 0 },
-	{ "iversion", OPTION_SUPER, 0 },
+	{ "iversion", OPTION_NOTHING, 0 },
 	{ "lazytime", OPTION_SUPER, 0 },
 	{ "loud", OPTION_NOTHING, 0 },
 	{ "mand", OPTION_NOTHING, 0 },
@@ -175,12 +175,15 @@ static int read_options(struct val list, struct arena *a, struct mount *m, struc
 	CLEANUP(buf_done) struct buf data = BUF_INIT(1 << 16);
 
 	VAL_EACH(o, list) {
-		str name = val_as_str(*o);
-		size_t i = find_option(name);
+		size_t i = find_option(val_as_str(*o));
 		int r = i < ARRAY_LEN(options) ? apply_option(m, i, err) : 0;
 		if (r < 0)
 			return r;
-		if (i < ARRAY_LEN(options) && options[i].kind != OPTION_SUPER)
+	}
+	VAL_EACH(o, list) {
+		str name = val_as_str(*o);
+		size_t i = find_option(name);
+		if (i < ARRAY_LEN(options) && (options[i].kind != OPTION_SUPER || m->bind))
 			continue;
 		if (data.n)
 			buf_addc(&data, ',');
@@ -192,7 +195,12 @@ static int read_options(struct val list, struct arena *a, struct mount *m, struc
 
 int mount_read(struct val entry, struct arena *a, struct mount *ret, struct err *err)
 {
-	struct mount m = { .tree = -1, .uid_maps = val_get(entry, uidMappings), .gid_maps = val_get(entry, gidMappings) };
+	struct mount m = {
+		.tree = -1,
+		.bind = str_eq(val_str(entry, type), STR("bind")),
+		.uid_maps = val_get(entry, uidMappings),
+		.gid_maps = val_get(entry, gidMappings),
+	};
 	int r;
 
 	if ((r = spec_text(a, val_get(entry, destination), "mounts.destination", &m.destination, err)) < 0 ||
@@ -201,7 +209,6 @@ int mount_read(struct val entry, struct arena *a, struct mount *ret, struct err 
 		return r;
 	if ((r = read_options(val_get(entry, options), a, &m, err)) < 0)
 		return err_wrap(err, r, "config.json: mounts: %s", m.destination);
-	m.bind |= str_eq(str_of(m.type), STR("bind"));
 	if (val_len(m.uid_maps) || val_len(m.gid_maps))
 		m.idmap = true;
 	if (m.bind && m.data.n)

@@ -20,11 +20,11 @@ void seccomp_freep(struct seccomp **s);
 
 /*
  * Puts the filter over the calling thread. Without no_new_privs this needs CAP_SYS_ADMIN. *ret_listener is the descriptor for
- * SCMP_ACT_NOTIFY (close-on-exec), or -1. Makes no system call beside seccomp(2).
+ * SCMP_ACT_NOTIFY (close-on-exec), or -1. Makes no system call beside seccomp(2). (seccomp_load is the library's.)
  */
-int seccomp_load(const struct seccomp *s, int *ret_listener, struct err *err);
+int seccomp_install(const struct seccomp *s, int *ret_listener, struct err *err);
 
-/* Whether an action is SCMP_ACT_NOTIFY: seccomp_load then gives a listener, which is to be sent to listenerPath. */
+/* Whether an action is SCMP_ACT_NOTIFY: seccomp_install then gives a listener, which is to be sent to listenerPath. */
 bool seccomp_notifies(const struct seccomp *s);
 /*
  * Sends the listener to the agent at config's listenerPath with the container process state of the runtime-spec around state (the

@@ -231,7 +231,6 @@ static int read_caps(struct val caps, struct process *p, struct err *err)
 	static const atom names[CAP_SETS] = { A_bounding, A_effective, A_inheritable, A_permitted, A_ambient };
 	int r;
 
-	p->has_caps = val_is(caps, VAL_OBJECT);
 	for (int i = 0; i < CAP_SETS; i++)
 		if ((r = spec_caps(val_member(caps, names[i]), &p->caps[i], err)) < 0)
 			return r;

@@ -61,7 +61,6 @@ struct process {
 	size_t gids_n;
 	int umask;                   /* -1: as it is */
 	uint64_t caps[CAP_SETS];     /* bits 1 << CAP_x */
-	bool has_caps;
 	struct process_limit *limits;
 	size_t limits_n;
 	bool terminal, no_new_privs;

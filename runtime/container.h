@@ -99,8 +99,9 @@ int exec_resize(struct exec *e, unsigned width, unsigned height, struct err *err
 int exec_kill(struct exec *e, struct err *err);
 void exec_free(struct exec *e); /* (suspends) NULL is fine */
 void exec_freep(struct exec **e);
-/* For sandbox_on_exit. */
+/* One has ended; a container has, and all in it. */
 void exec_ended(struct runtime *r, str exec_id, int exit_code);
+void exec_container_ended(struct container *c);
 
 /* (suspends) Runs one to its end and keeps its output. timeout_s 0: none. -ERR_TIMEOUT "timeout 1s exceeded: ...". */
 struct exec_output {

@@ -58,6 +58,8 @@ static int fit(struct val entry)
 	return str_eq(variant, STR("v1")) ? 2 : 50;
 }
 
+bool image_platform_fits(struct val entry) { return fit(entry) >= 0; }
+
 static int choose(struct val list, struct image_manifest *ret, struct err *err)
 {
 	const struct val *best = NULL;

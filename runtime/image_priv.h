@@ -16,6 +16,7 @@ enum {
 	IMAGE_MANIFEST_MAX = 4 << 20,    /* bytes of a manifest or an index, as containerd */
 	IMAGE_CONFIG_MAX = 8 << 20,
 	IMAGE_LAYERS_MAX = 512,
+	IMAGE_INDEX_DEPTH = 3,           /* indexes that name indexes */
 	IMAGE_BLOCK = 256 << 10,         /* bytes that are hashed and written at a time */
 	DIGEST_TEXT = 7 + SHA256_HEX,    /* "sha256:<hex>" */
 };
@@ -153,7 +154,24 @@ int image_manifest_parse(struct arena *a, str text, str media_type, struct image
 int image_diff_ids(struct arena *a, struct val config, size_t n_layers, const str **ret, struct err *err);
 /* A manifest for these. */
 int image_manifest_make(struct buf *b, const struct descriptor *config, const struct descriptor *layers, size_t n, struct err *err);
+/* Whether an entry of an index is for this machine, or does not say. */
+bool image_platform_fits(struct val entry);
 /* What Go calls this machine: "amd64". */
 str image_architecture(void);
+
+
+/* ---- archives ---- */
+
+struct archive;
+
+/* A reader of tar, plain or compressed by gzip, bzip2, xz or zstd; raw: of what is inside the compression, whatever it is. */
+struct archive *image_archive_reader(bool raw);
+void image_archive_readerp(struct archive **r);
+int image_archive_error(struct archive *r, const char *what, struct err *err);
+/* By its first bytes: MEDIA_OCI_LAYER, "+gzip" or "+zstd". */
+int image_layer_media_type(const char *root, str digest, str *ret, struct err *err);
+/* A file becomes a blob as it is; "-" is standard input. */
+int image_ingest_file(const char *root, struct image_lease *l, const char *path, str expected, char ret_digest[DIGEST_TEXT + 1],
+		      int64_t *ret_size, struct err *err);
 
 #endif

@@ -61,12 +61,13 @@ void log_close(struct log *l)
 	*l = (struct log){ .fd = -1 };
 }
 
-struct batch {
+/* One at a time: too large for a stack. */
+static struct batch {
 	struct iovec iov[ENTRIES_MAX * PARTS];
 	size_t taken[ENTRIES_MAX]; /* bytes of data up to the end of this entry */
 	size_t bytes[ENTRIES_MAX]; /* of the entry in the file */
 	size_t n;
-};
+} batch;
 
 static void batch_add(struct batch *b, str head, str held, str piece, size_t taken)
 {
@@ -95,10 +96,11 @@ static size_t batch_write(struct batch *b, int fd)
 			break;
 		for (part += (size_t)n; done < b->n && part >= b->bytes[done]; done++)
 			part -= b->bytes[done];
-		for (size_t left = (size_t)n; at < end && left >= at->iov_len; at++)
-			left -= at->iov_len, n -= (ssize_t)at->iov_len;
-		if (at < end && n > 0)
-			*at = (struct iovec){ (char *)at->iov_base + n, at->iov_len - (size_t)n };
+		size_t left = (size_t)n;
+		for (; at < end && left >= at->iov_len; at++)
+			left -= at->iov_len;
+		if (at < end)
+			*at = (struct iovec){ (char *)at->iov_base + left, at->iov_len - left };
 	}
 	struct stat st;
 	int sys = errno;
@@ -129,7 +131,14 @@ static void log_works(struct log *l)
 	l->lost = 0;
 }
 
-/* The next entries of data, from where it stands; false when it ends with the beginning of a line. */
+/* Most lines come as a whole: room for the beginning of one is kept no longer than it is needed. */
+static void forget(struct buf *held)
+{
+	buf_done(held);
+	buf_init(held, LOGS_TEXT_MAX);
+}
+
+/* The next entries of data from `at` on. None: what is left is the beginning of a line. */
 static void batch_fill(struct batch *b, str heads[2], str held, str data, size_t at)
 {
 	b->n = 0;
@@ -150,27 +159,28 @@ size_t log_add(struct log *l, enum logs_stream which, struct buf *held, str data
 	char full[LOGS_HEAD_MAX], partial[LOGS_HEAD_MAX];
 	int64_t now = clock_wall_ns();
 	str heads[2] = { logs_head(now, which, false, full), logs_head(now, which, true, partial) };
-	static struct batch b; /* too large for a stack, too short-lived for a heap */
+	struct batch *b = &batch;
 	size_t at = 0;
 
 	if (l->fd < 0)
 		return data.n;
 	for (;;) {
-		batch_fill(&b, heads, buf_str(held), data, at);
-		if (!b.n)
+		batch_fill(b, heads, buf_str(held), data, at);
+		if (!b->n)
 			break;
-		size_t n = batch_write(&b, l->fd);
-		if (n)
-			buf_done(held), buf_init(held, LOGS_TEXT_MAX), at = b.taken[n - 1];
-		if (n == b.n) {
+		size_t n = batch_write(b, l->fd);
+		if (n) {
+			forget(held);
+			at = b->taken[n - 1];
+		}
+		if (n == b->n) {
 			log_works(l);
 			continue;
 		}
 		if (log_failed(l, errno))
 			return at;
 		l->lost += data.n - at + held->n;
-		buf_done(held);
-		buf_init(held, LOGS_TEXT_MAX);
+		forget(held);
 		return data.n;
 	}
 	buf_add(held, str_skip(data, at));
@@ -180,13 +190,12 @@ size_t log_add(struct log *l, enum logs_stream which, struct buf *held, str data
 void log_flush(struct log *l, enum logs_stream which, struct buf *held)
 {
 	char head[LOGS_HEAD_MAX];
-	struct batch b = { .n = 0 };
 
 	if (l->fd >= 0 && held->n) {
-		batch_add(&b, logs_head(clock_wall_ns(), which, true, head), buf_str(held), STR_NONE, 0);
-		if (!batch_write(&b, l->fd))
+		batch.n = 0;
+		batch_add(&batch, logs_head(clock_wall_ns(), which, true, head), buf_str(held), STR_NONE, 0);
+		if (!batch_write(&batch, l->fd))
 			log_warn("the end of a log is lost", KV("path", l->path), KV("error", strerror(errno)));
 	}
-	buf_done(held);
-	buf_init(held, LOGS_TEXT_MAX);
+	forget(held);
 }

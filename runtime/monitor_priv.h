@@ -148,6 +148,7 @@ void stdio_terminal(struct container *c, int master);
 void stdio_watch(struct container *c);
 /* All output that is there now, up to a bound, goes where it belongs: it has ended. */
 void stdio_drain(struct container *c);
+/* The container goes: so do those attached. */
 void stdio_close(struct container *c);
 void stdio_close_input(struct container *c);
 bool stdio_ended(const struct container *c);
@@ -158,7 +159,11 @@ int attach_new(struct container *c, int *ret_fd, struct err *err);
 void attach_output(struct container *c, enum logs_stream which, str data);
 /* Does somebody still have to read what was there before? */
 bool attach_behind(const struct container *c);
+/* stdin takes more, or is closed: what has waited for it goes on. */
+void attach_input(struct container *c);
+/* No more output will come: they are let go of when they have read all. */
 void attach_close_all(struct container *c);
+void attach_free_all(struct container *c);
 
 /* ---- log: monitor_log.c ---- */
 
@@ -184,6 +189,7 @@ struct job {
 	struct conn *conn;            /* who asked; NULL: nobody who still listens */
 	int signal;                   /* of JOB_KILL */
 	bool all, force, terminal;
+	bool last;                    /* of JOB_DELETE: the container is forgotten even if it fails */
 	struct val value;             /* of JOB_EXEC: the process; of JOB_UPDATE: the resources. Only looked at by job_begin. */
 	int stdio[3];                 /* of JOB_CREATE, JOB_EXEC; stay the caller's */
 	/* Its own: */
@@ -223,6 +229,6 @@ void exit_started(struct container *c);
 
 void conn_accept(struct source *listener, uint32_t events);
 /* To all who follow. */
-void conn_tell(struct pod *pod, struct val event, struct arena *a);
+void conn_tell(struct pod *pod, struct val event);
 
 #endif

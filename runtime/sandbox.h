@@ -34,8 +34,6 @@ struct sandbox {
 	uint64_t cpu_ns, nano_cores;
 };
 
-static inline struct val sandbox_config(const struct sandbox *s) { return s->record->val; }
-
 /* By id or the unambiguous beginning of one: a reference that the caller gives back. -ERR_NOT_FOUND "not found". */
 int sandbox_find(struct runtime *r, str id, struct sandbox **ret, struct err *err);
 struct sandbox *sandbox_ref(struct sandbox *s);

@@ -38,8 +38,13 @@ def claims_of(token):
 class World:
     def __init__(self, folder):
         self.folder = folder
-        self.server = cluster.Server(os.path.join(folder, "server"), "--enable-bootstrap-token-auth",
-                                     "--authorization-mode=AlwaysAllow").start()
+        self.server = cluster.Server(os.path.join(folder, "server"), "--enable-bootstrap-token-auth").start()
+        everybody = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "everybody"},
+                     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+                     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:" + group}
+                                  for group in ("authenticated", "unauthenticated")]}
+        r = self.server.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", everybody)
+        assert r.status == 201, r
         self.pki = os.path.join(folder, "server", "data", "pki")
         for name in ("other-ca", "client"):
             openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", self.file(name + ".key"))

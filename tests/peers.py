@@ -8,7 +8,8 @@ import subprocess
 
 C8S = os.environ["C8S"]
 FOLDER = os.path.join(os.path.dirname(C8S), "peers")
-PEERS = {"etcd": "etcd-server", "etcdctl": "etcd-client", "kubectl": "kubernetes-client"}
+PATH = os.pathsep.join(os.path.join(FOLDER, "usr", folder) for folder in ("bin", "sbin"))
+PEERS = {"crun": "crun", "etcd": "etcd-server", "etcdctl": "etcd-client", "kubectl": "kubernetes-client", "runc": "runc"}
 
 
 def unpack(package):
@@ -21,13 +22,13 @@ def unpack(package):
     for name in os.listdir(FOLDER):
         if name.startswith(package + "_"):
             subprocess.run(["dpkg", "-x", os.path.join(FOLDER, name), FOLDER], check=True)
-    return os.path.join(FOLDER, "usr", "bin")
+    return PATH
 
 
 def find(program, package):
     """The path of a peer: installed, or from its Debian package; None if it cannot be had."""
     def there():
-        return shutil.which(program) or shutil.which(program, path=os.path.join(FOLDER, "usr", "bin"))
+        return shutil.which(program) or shutil.which(program, path=PATH)
     if there() or not shutil.which("apt-get"):
         return there()
     os.makedirs(FOLDER, exist_ok=True)

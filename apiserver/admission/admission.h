@@ -17,6 +17,7 @@ struct admission;
 struct admission_options {
 	const char *const *enable, *const *disable; /* names of plugins; NULL-ended */
 	const char *config_file;      /* --admission-control-config-file */
+	int64_t not_ready_toleration_s, unreachable_toleration_s; /* --default-...-toleration-seconds */
 };
 
 /* The plugins that are on, with their configuration. */

@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/x509.h>
 
+#include "apiserver/authn/x509.h"
 #include "apiserver/authz/authz.h"
 #include "base/encoding.h"
 #include "codec/atoms.h"
@@ -31,23 +32,6 @@ bool certificate_signer_allows(struct request *q, str verb, str signer)
 
 static void x509_req_freep(X509_REQ **x) { X509_REQ_free(*x); }
 
-/* The texts of all attributes of one sort, in the arena. */
-static size_t attributes(struct arena *a, const X509_NAME *subject, int sort, const str **ret)
-{
-	str *all = ARENA_ARRAY(a, str, (size_t)X509_NAME_entry_count(subject));
-	size_t n = 0;
-	for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, sort, at)) >= 0;) {
-		unsigned char *text;
-		int len = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-		if (len < 0)
-			continue;
-		all[n++] = arena_str(a, str_span((const char *)text, (size_t)len));
-		OPENSSL_free(text);
-	}
-	*ret = all;
-	return n;
-}
-
 const char *certificate_request_subject(struct arena *a, struct val signing_request, struct certificate_subject *ret)
 {
 	str text = val_str(signing_request, spec, request);
@@ -65,10 +49,8 @@ const char *certificate_request_subject(struct arena *a, struct val signing_requ
 	if ((const char *)at != block.bytes.p + block.bytes.n)
 		return "asn1: syntax error: trailing data";
 	const X509_NAME *subject = X509_REQ_get_subject_name(request);
-	const str *names;
-	size_t n_names = attributes(a, subject, NID_commonName, &names);
-	ret->common_name = n_names ? names[n_names - 1] : STR_NONE;
-	ret->n_organizations = attributes(a, subject, NID_organizationName, &ret->organizations);
+	ret->common_name = authn_x509_common_name(subject, a);
+	ret->n_organizations = authn_x509_texts(subject, NID_organizationName, a, &ret->organizations);
 	ERR_clear_error();
 	return NULL;
 }

@@ -1,8 +1,6 @@
-/* DefaultTolerationSeconds: pods stay for five minutes on a node that stopped answering, unless they say otherwise. */
+/* DefaultTolerationSeconds: pods stay for a while (five minutes) on a node that stopped answering, unless they say otherwise. */
 #include "apiserver/admission/plugins.h"
 #include "codec/atoms.h"
-
-enum { SECONDS = 300 };
 
 static bool tolerates(struct val tolerations, str key)
 {
@@ -16,16 +14,23 @@ static bool tolerates(struct val tolerations, str key)
 
 static int mutate(struct request *q, struct err *err)
 {
-	static const str keys[] = { STR_INIT("node.kubernetes.io/not-ready"), STR_INIT("node.kubernetes.io/unreachable") };
+	const struct admission_options *o = &q->server->options.admission;
+	const struct {
+		str key;
+		int64_t seconds;
+	} wanted[] = {
+		{ STR("node.kubernetes.io/not-ready"), o->not_ready_toleration_s },
+		{ STR("node.kubernetes.io/unreachable"), o->unreachable_toleration_s },
+	};
 	(void)err;
 	if (!admits(q, STR(""), STR("pods")) || !val_exists(q->object))
 		return 0;
 	struct val tolerations = val_get(q->object, spec, tolerations), given = tolerations;
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		if (tolerates(given, keys[i]))
+	for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+		if (tolerates(given, wanted[i].key))
 			continue;
-		struct val t = OBJECT(q->arena, F(key, val_of_str(keys[i])), F(operator, VAL_LIT("Exists")),
-				      F(effect, VAL_LIT("NoExecute")), F(tolerationSeconds, val_of_int(SECONDS)));
+		struct val t = OBJECT(q->arena, F(key, val_of_str(wanted[i].key)), F(operator, VAL_LIT("Exists")),
+				      F(effect, VAL_LIT("NoExecute")), F(tolerationSeconds, val_of_int(wanted[i].seconds)));
 		tolerations = val_list_append(q->arena, tolerations, t);
 	}
 	if (tolerations.n != given.n)

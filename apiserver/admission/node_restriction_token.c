@@ -114,7 +114,7 @@ static int check_audience(struct request *q, struct val token, struct val pod)
 	int r = authz_decide(q->server, q->arena, &what, &reason, &failed);
 	if (r == AUTHZ_ALLOW)
 		return 0;
-	if (r < 0)
+	if (failed.code)
 		return admission_forbid(q, "audience " STR_FMT " not found in pod spec volume, error authorizing " STR_FMT
 					   " to request tokens for this audience: " STR_FMT,
 					STR_ARG(quoted), STR_ARG(q->user.name), STR_ARG(err_str(&failed)));

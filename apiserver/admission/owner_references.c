@@ -22,7 +22,7 @@ static int need(struct request *q, const struct authz_attributes *what, const ch
 	if (r == AUTHZ_ALLOW)
 		return 0;
 	return admission_forbid(q, "%s: " STR_FMT ", " STR_FMT, lacking, STR_ARG(reason),
-				STR_ARG(r < 0 ? err_str(&failed) : STR("<nil>")));
+				STR_ARG(failed.code ? err_str(&failed) : STR("<nil>")));
 }
 
 static int need_delete(struct request *q)

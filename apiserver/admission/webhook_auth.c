@@ -2,18 +2,15 @@
 
 #include <stdlib.h>
 
-#include "base/encoding.h"
-#include "base/file.h"
+#include "apiserver/webhook_priv.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
-#include "codec/types.h"
 #include "net/url.h"
 
-enum { FILE_MAX = 4 << 20, JSON_MAX = 64 << 20 };
-
 struct webhook_auth {
-	struct frozen *config;        /* a kubeconfig */
-	char *folder;                 /* of the file */
+	struct arena arena;
+	const char *file;
+	struct val config;            /* the kubeconfig in it */
 };
 
 /* ---- reading ---- */
@@ -44,47 +41,28 @@ static int check_config(struct val config, str *ret_path, struct err *err)
 	return 0;
 }
 
-static int read_kubeconfig(struct arena *a, const char *path, struct val *ret, struct err *err)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT(FILE_MAX);
-	CLEANUP(buf_done) struct buf json = BUF_INIT(JSON_MAX);
-	const struct type *type = NULL;
-	struct object_kind kind;
-	int r = file_read(path, &text, err);
-	if (r < 0)
-		return r;
-	r = yaml_to_json(buf_str(&text), &json, NULL, err);
-	if (r == 0)
-		r = json_decode_expected(a, arena_str(a, buf_str(&json)), TYPE(clientcmd_v1, Config), NULL, ret, &type, &kind, err);
-	if (r == 0 && type != TYPE(clientcmd_v1, Config))
-		r = err_set(err, ERR_BAD_REQUEST, "it is no kubeconfig");
-	return r < 0 ? err_wrap(err, r, "error loading config file \"%s\"", path) : 0;
-}
-
 int webhook_auth_open(struct val config, struct webhook_auth **ret, struct err *err)
 {
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val v;
 	str path;
 	*ret = NULL;
 	int r = check_config(config, &path, err);
-	if (r < 0 || !path.n || (r = read_kubeconfig(&a, arena_str(&a, path).p, &v, err)) < 0)
+	if (r < 0 || !path.n)
 		return r;
 	struct webhook_auth *w = mem_zalloc(sizeof *w);
-	struct buf folder = BUF_INIT(SIZE_MAX / 2);
-	buf_add(&folder, str_head(path, (size_t)str_rchr(path, '/')));
-	w->folder = buf_take(&folder);
-	w->config = val_freeze(v);
-	*ret = w;
-	return 0;
+	w->file = arena_str(&w->arena, path).p;
+	r = kubeconfig_read(&w->arena, w->file, &w->config, err);
+	if (r < 0)
+		webhook_auth_free(w);
+	else
+		*ret = w;
+	return r;
 }
 
 void webhook_auth_free(struct webhook_auth *w)
 {
 	if (!w)
 		return;
-	frozen_unref(w->config);
-	free(w->folder);
+	arena_done(&w->arena);
 	free(w);
 }
 
@@ -92,7 +70,7 @@ void webhook_auth_free(struct webhook_auth *w)
 
 static struct val user_of(const struct webhook_auth *w, str name)
 {
-	VAL_EACH(u, val_get(w->config->val, users))
+	VAL_EACH(u, val_get(w->config, users))
 		if (str_eq(val_str(*u, name), name))
 			return val_get(*u, user);
 	return VAL_EMPTY;
@@ -109,7 +87,7 @@ static struct val user_or_star(const struct webhook_auth *w, struct arena *a, st
 
 struct val webhook_auth_find(const struct webhook_auth *w, struct arena *a, str target)
 {
-	struct val user = user_or_star(w, a, target), config = w->config->val;
+	struct val user = user_or_star(w, a, target), config = w->config;
 	if (!val_exists(user) && str_ends(target, STR(":443")))
 		user = user_or_star(w, a, str_head(target, target.n - strlen(":443")));
 	if (!val_exists(user))
@@ -135,21 +113,8 @@ static int target_of(struct arena *a, const struct webhook_options *o, str *ret,
 	return r;
 }
 
-/* Data in the file itself goes before a file that it names, which is relative to it. */
-static int bytes_of(const struct webhook_auth *w, struct arena *a, str data, str path, str *ret, struct err *err)
-{
-	CLEANUP(buf_done) struct buf b = BUF_INIT(FILE_MAX);
-	int r = 0;
-	if (data.n)
-		r = base64_decode_buf(&b, data, err);
-	else if (path.n)
-		r = file_read(path.p[0] == '/' ? arena_str(a, path).p : arena_printf(a, "%s/" STR_FMT, w->folder, STR_ARG(path)).p,
-			      &b, err);
-	*ret = arena_str(a, buf_str(&b));
-	return r;
-}
-
-int webhook_auth_add(const struct webhook_auth *w, struct arena *a, struct webhook_options *o, struct err *err)
+int webhook_auth_add(const struct webhook_auth *w, struct arena *a, struct webhook_options *o, struct webhook_files *files,
+		     struct err *err)
 {
 	str target;
 	int r = w ? target_of(a, o, &target, err) : 0;
@@ -160,14 +125,5 @@ int webhook_auth_add(const struct webhook_auth *w, struct arena *a, struct webho
 		return err_set(err, ERR_BAD_REQUEST, "auth provider not supported");
 	if (val_has(user, exec))
 		return err_set(err, ERR_BAD_REQUEST, "exec plugins are not supported for webhooks");
-	o->user = val_str(user, username);
-	o->password = val_str(user, password);
-	o->token = val_str(user, token);
-	if (!o->token.n && (r = bytes_of(w, a, STR_NONE, val_str(user, tokenFile), &o->token, err)) < 0)
-		return r;
-	o->token = str_trim(o->token);
-	r = bytes_of(w, a, val_str(user, client_certificate_data), val_str(user, client_certificate), &o->client_cert, err);
-	if (r < 0)
-		return r;
-	return bytes_of(w, a, val_str(user, client_key_data), val_str(user, client_key), &o->client_key, err);
+	return kubeconfig_user(a, w->file, user, o, files, err);
 }

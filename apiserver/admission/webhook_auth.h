@@ -5,7 +5,7 @@
 #ifndef C8S_APISERVER_ADMISSION_WEBHOOK_AUTH_H
 #define C8S_APISERVER_ADMISSION_WEBHOOK_AUTH_H
 
-#include "apiserver/webhook.h"
+#include "apiserver/webhook_priv.h"
 
 struct webhook_auth;
 
@@ -13,8 +13,9 @@ struct webhook_auth;
 int webhook_auth_open(struct val config, struct webhook_auth **ret, struct err *err);
 void webhook_auth_free(struct webhook_auth *w); /* NULL is fine */
 
-/* Adds what the file has for this webhook; texts are in the arena. w NULL: nothing. */
-int webhook_auth_add(const struct webhook_auth *w, struct arena *a, struct webhook_options *o, struct err *err);
+/* Adds what the file has for this webhook; texts are in the arena, or w's. w NULL: nothing. */
+int webhook_auth_add(const struct webhook_auth *w, struct arena *a, struct webhook_options *o, struct webhook_files *files,
+		     struct err *err);
 /* The user for a host: "name.namespace.svc:443"; VAL_NONE: none. */
 struct val webhook_auth_find(const struct webhook_auth *w, struct arena *a, str target);
 

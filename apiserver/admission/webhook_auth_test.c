@@ -16,6 +16,7 @@ static const char kubeconfig[] =
 	"- {name: '*.n.svc:443', user: {token: star}}\n"
 	"- {name: plain.example.com, user: {token: plain}}\n"
 	"- {name: '*.example.com', user: {token: domain}}\n"
+	"- {name: files.example.org, user: {client-certificate: cert.pem, client-key-data: a2V5, client-key: no.pem, tokenFile: /run/token}}\n"
 	"- {name: current, user: {token: current}}\n";
 
 TEST(webhooks_know_the_server_by_their_host)
@@ -41,8 +42,16 @@ TEST(webhooks_know_the_server_by_their_host)
 	for (size_t i = 0; w && i < ARRAY_LEN(t); i++)
 		CHECK_STR_ROW(i, val_str(webhook_auth_find(w, &a, str_of(t[i].target)), token), t[i].token);
 	struct webhook_options o = { .service_name = STR("other"), .service_namespace = STR("n") };
-	CHECK_INT(webhook_auth_add(w, &a, &o, NULL), 0);
+	struct webhook_files files = { 0 };
+	CHECK_INT(webhook_auth_add(w, &a, &o, &files, NULL), 0);
 	CHECK_STR(o.token, "star");
+	CHECK(!files.token);
+	o = (struct webhook_options){ .url = STR("https://files.example.org/x") };
+	CHECK_INT(webhook_auth_add(w, &a, &o, &files, NULL), 0);
+	CHECK_STR(str_of(files.client_cert), "/tmp/cert.pem");
+	CHECK_STR(str_of(files.token), "/run/token");
+	CHECK(!files.client_key);
+	CHECK_STR(o.client_key, "key");
 	webhook_auth_free(w);
 	unlink(path);
 }

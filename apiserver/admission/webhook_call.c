@@ -91,7 +91,9 @@ void hook_outcome(struct hook_call *c, enum hook_outcome outcome, int code, cons
 
 static void failed(struct hook_call *c, int r, int code, const char *what, const struct err *err)
 {
-	hook_outcome(c, r == -ERR_CANCELED ? HOOK_CANCELED : HOOK_FAILED, code, "%s: " STR_FMT, what, STR_ARG(err_str(err)));
+	/* only one's own end is none of the webhook's: anything else that could not be asked has failed */
+	bool canceled = r == -ERR_CANCELED && fiber_check(NULL) < 0;
+	hook_outcome(c, canceled ? HOOK_CANCELED : HOOK_FAILED, code, "%s: " STR_FMT, what, STR_ARG(err_str(err)));
 }
 
 /* The first version of AdmissionReview that the webhook names and this server knows. */

@@ -188,11 +188,12 @@ int hook_client(struct hook_source *s, struct hook *h, struct webhook **ret, str
 		.service_path = val_str(service, path),
 		.service_port = (int)val_int(service, port),
 	};
+	struct webhook_files files = { 0 };
 	int r = h->client ? 0 : authority(&a, client, &o, err);
 	if (r == 0 && !h->client)
-		r = webhook_auth_add(s->auth, &a, &o, err);
+		r = webhook_auth_add(s->auth, &a, &o, &files, err);
 	if (r == 0 && !h->client)
-		r = webhook_new(s->server, &o, &h->client, err);
+		r = webhook_make(s->server, &o, &files, &h->client, err);
 	*ret = h->client;
 	return r;
 }

@@ -24,7 +24,7 @@ struct authn;
 /* Flags, in Kubernetes' words. Lists end with NULL; NULL and 0 stand for what was not said. */
 struct authn_options {
 	const char *token_auth_file;
-	bool anonymous_auth;
+	bool anonymous_auth, anonymous_auth_given; /* given: also said by the flag */
 	const char *requestheader_client_ca_file;
 	const char *const *requestheader_allowed_names, *const *requestheader_username_headers,
 		*const *requestheader_group_headers, *const *requestheader_extra_headers_prefix,

@@ -335,7 +335,7 @@ int authn_config_read(struct apiserver *s, struct arena *a, struct authn_way *wa
 	if (r < 0)
 		return err_wrap(err, r, "failed to load authentication configuration from file \"%s\"", o->config_file);
 	struct val anonymous = val_get(config, anonymous);
-	if (val_exists(anonymous) && !o->anonymous_auth)
+	if (val_exists(anonymous) && o->anonymous_auth_given)
 		return err_set(err, ERR_INVALID, "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous "
 			       "field is configured in authentication configuration file");
 	if ((r = authn_config_check(s, a, config, err)) < 0)

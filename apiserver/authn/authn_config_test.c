@@ -118,7 +118,7 @@ TEST(authn_config_excludes_flags)
 	size_t n;
 	CHECK(read_text(HEAD, (struct authn_options){ .oidc_issuer_url = "https://x" }, &a, ways, &n, &anonymous, &err) < 0);
 	CHECK_STR(err_str(&err), "authentication-config file and oidc-* flags are mutually exclusive");
-	CHECK(read_text(HEAD "anonymous: {enabled: true}\n", (struct authn_options){ 0 }, &a, ways, &n, &anonymous, &err) < 0);
+	CHECK(read_text(HEAD "anonymous: {enabled: true}\n", (struct authn_options){ .anonymous_auth_given = true }, &a, ways, &n, &anonymous, &err) < 0);
 	CHECK_STR(err_str(&err), "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in "
 				 "authentication configuration file");
 }

@@ -110,7 +110,7 @@ int request_header_check(const struct request_header *h, struct x509_st *cert, s
 	if (!authn_x509_is_for_clients(cert))
 		return err_set(err, ERR_UNAUTHORIZED, "x509: certificate specifies an incompatible key usage");
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	str name = authn_x509_common_name(cert, &a);
+	str name = authn_x509_common_name(X509_get_subject_name(cert), &a);
 	if (h->allowed.n && !is_among(&h->allowed, name))
 		return err_set(err, ERR_UNAUTHORIZED, "x509: subject with cn=" STR_FMT " is not in the allowed list", STR_ARG(name));
 	return 0;

@@ -53,26 +53,21 @@ static bool attribute_text(const X509_NAME *name, int at, struct arena *a, str *
 	return true;
 }
 
-/* Go keeps the last common name when there are several. */
-str authn_x509_common_name(struct x509_st *cert, struct arena *a)
+size_t authn_x509_texts(const struct X509_name_st *subject, int sort, struct arena *a, const str **ret)
 {
-	const X509_NAME *subject = X509_get_subject_name(cert);
-	str text = STR_NONE;
-
-	for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0;)
-		if (!attribute_text(subject, at, a, &text))
-			return STR_NONE;
-	return text;
+	str *all = ARENA_ARRAY(a, str, (size_t)X509_NAME_entry_count(subject));
+	size_t n = 0;
+	for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, sort, at)) >= 0;)
+		n += attribute_text(subject, at, a, &all[n]);
+	*ret = all;
+	return n;
 }
 
-static void organizations(const X509_NAME *subject, struct arena *a, struct user *ret)
+str authn_x509_common_name(const struct X509_name_st *subject, struct arena *a)
 {
-	str *groups = ARENA_ARRAY(a, str, (size_t)X509_NAME_entry_count(subject));
-
-	ret->groups = groups;
-	for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;)
-		if (attribute_text(subject, at, a, &groups[ret->n_groups]))
-			ret->n_groups++;
+	const str *names;
+	size_t n = authn_x509_texts(subject, NID_commonName, a, &names);
+	return n ? names[n - 1] : STR_NONE;
 }
 
 static int find_uid(const X509_NAME *subject, struct arena *a, str *ret, struct err *err)
@@ -121,10 +116,10 @@ int authn_x509_user(struct x509_st *cert, struct arena *a, struct user *ret, str
 		return refuse(cert, "certificate has expired or is not yet valid", err);
 	if (!authn_x509_is_for_clients(cert))
 		return refuse(cert, "certificate specifies an incompatible key usage", err);
-	user.name = authn_x509_common_name(cert, a);
+	user.name = authn_x509_common_name(subject, a);
 	if (!user.name.n)
 		return 0;
-	organizations(subject, a, &user);
+	user.n_groups = authn_x509_texts(subject, NID_organizationName, a, &user.groups);
 	if ((r = find_uid(subject, a, &user.uid, err)) < 0)
 		return r;
 	const struct member extra = { atom_make(a, credential_id), LIST(a, fingerprint(cert, a)) };

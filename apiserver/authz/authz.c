@@ -23,7 +23,6 @@ struct authz {
 	struct rbac *rbac;
 	struct authz_way ways[WAYS_MAX];
 	size_t n_ways;
-	bool made;                    /* the roles and bindings that every cluster has */
 };
 
 struct rbac *authz_rbac(struct apiserver *s) { return s->authz->rbac; }
@@ -193,7 +192,7 @@ static int run_way(void *arg)
 static int run_roles(void *arg)
 {
 	struct authz *z = arg;
-	while (!z->made && fiber_sleep_ms(BOOTSTRAP_RETRY_MS, NULL) == 0)
+	while (!z->server->roles_made && fiber_sleep_ms(BOOTSTRAP_RETRY_MS, NULL) == 0)
 		(void)rbac_bootstrap(z->server, NULL);
 	return rbac_aggregate_run(z->server, NULL);
 }
@@ -209,8 +208,6 @@ int authz_run(struct apiserver *s, struct err *err)
 			r = fiber_group_spawn(&group, run_way, &z->ways[i], err, "authorizer %s", z->ways[i].name);
 	return r < 0 ? r : fiber_group_wait(&group, err);
 }
-
-void authz_roles_made(struct apiserver *s) { s->authz->made = true; }
 
 /* ---- asking ---- */
 
@@ -275,6 +272,8 @@ int authz_decide(struct apiserver *s, struct arena *a, const struct authz_attrib
 		int r = z->ways[i].decide(z->ways[i].self, a, what, &reason, &why);
 		if (r == AUTHZ_ALLOW || r == AUTHZ_DENY) {
 			*ret_reason = reason;
+			if (r == AUTHZ_DENY && err && why.code)
+				*err = why;
 			return r;
 		}
 		reasons = joined(a, reasons, "\n", reason);
@@ -379,7 +378,7 @@ int stage_authorize(struct request *q, struct err *err)
 	(void)err;
 	struct err why = ERR_INIT;
 	int decision = authz_decide(q->server, q->arena, &what, &reason, &why);
-	if (decision < 0) {
+	if (decision != AUTHZ_ALLOW && why.code) {
 		audit_annotate(q, reason_key, STR("internal error"));
 		return answer_undecided(q, &why);
 	}

@@ -45,7 +45,10 @@ void authz_free(struct authz *z); /* NULL is fine */
 /* (suspends, until canceled) Aggregated roles are kept up to date. */
 int authz_run(struct apiserver *s, struct err *err);
 
-/* (suspends) What the chain says: a decision, with a reason (may be empty) in the arena; < 0: it could not be found out. */
+/*
+ * (suspends) What the chain says: a decision, with a reason (may be empty) in the arena; < 0: it could not be found out.
+ * Who denies because they could not find out says both: AUTHZ_DENY, and err is set.
+ */
 int authz_decide(struct apiserver *s, struct arena *a, const struct authz_attributes *what, str *ret_reason, struct err *err);
 /* What a request is about. */
 struct authz_attributes authz_of_request(const struct request *q);

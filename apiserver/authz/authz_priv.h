@@ -34,8 +34,6 @@ struct authz_webhook_options {
 
 /* Roles and bindings (rbac.h): there also when others decide, since nobody may give away more than they have. */
 struct rbac *authz_rbac(struct apiserver *s);
-/* What rbac_bootstrap has to do is done: it need not be tried again. */
-void authz_roles_made(struct apiserver *s);
 /* (suspends) All that somebody may do in a namespace, as far as those who decide can tell. */
 int authz_list_rules(struct apiserver *s, struct arena *a, const struct user *u, str namespace, struct authz_rules *rules,
 		     struct err *err);

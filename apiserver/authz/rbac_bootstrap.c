@@ -259,7 +259,6 @@ int rbac_bootstrap(struct apiserver *s, struct err *err)
 	int r = fiber_group_wait(&group, err);
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = jobs[i].result;
-	if (r >= 0)
-		authz_roles_made(s);
+	s->roles_made = r >= 0;
 	return r;
 }

@@ -136,7 +136,7 @@ static struct val status_of_answer(struct request *q, int decision, str reason, 
 				   const struct selectors *selectors)
 {
 	CLEANUP(buf_done) struct buf errors = BUF_INIT(1 << 20);
-	const str all[] = { decision < 0 ? err_str(why) : STR_NONE, str_of(selectors->fields_error),
+	const str all[] = { err_str(why), str_of(selectors->fields_error),
 			    str_of(selectors->labels_error) };
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
 		if (errors.n && all[i].n)

@@ -1,0 +1,258 @@
+/*
+ * Making a sandbox: record, network namespace, network, files, monitor, first process. Whatever fails, sandbox_clear removes all that
+ * there may be; after a crash the next start does the same.
+ */
+#include <errno.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "codec/atoms.h"
+#include "codec/json.h"
+#include "runtime/config_json.h"
+#include "runtime/events.h"
+#include "runtime/store.h"
+
+enum { CLEAR_MS = 60000, FILE_MAX = 1 << 20, SHM_BYTES = 64 << 20 };
+
+/* ---- files ---- */
+
+static int write_hostname(const struct sandbox *s, struct arena *a, const char *folder, struct err *err)
+{
+	str name = val_str(sandbox_cri(s), hostname);
+	char own[256] = "";
+
+	if (!name.n && gethostname(own, sizeof own - 1) == 0)
+		name = str_of(own);
+	return store_write_file(runtime_text(a, "%s/hostname", folder), arena_printf(a, STR_FMT "\n", STR_ARG(name)), 0644, err);
+}
+
+static int copy_file(struct arena *a, const char *from, const char *to, struct err *err)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(FILE_MAX);
+	int r = file_read(from, &b, err);
+
+	(void)a;
+	if (r < 0 && r != -ERR_NOT_FOUND)
+		return r;
+	return store_write_file(to, buf_str(&b), 0644, err);
+}
+
+static void add_line(struct buf *b, const char *word, struct val list)
+{
+	if (!val_len(list))
+		return;
+	buf_addf(b, "%s", word);
+	VAL_EACH(item, list)
+		buf_addf(b, " " STR_FMT, STR_ARG(val_as_str(*item)));
+	buf_addc(b, '\n');
+}
+
+static int write_resolv(const struct sandbox *s, struct arena *a, const char *folder, struct err *err)
+{
+	struct val dns = val_get(sandbox_cri(s), dnsConfig);
+	const char *path = runtime_text(a, "%s/resolv.conf", folder);
+	CLEANUP(buf_done) struct buf b = BUF_INIT(FILE_MAX);
+
+	if (val_is_nil(dns))
+		return copy_file(a, "/etc/resolv.conf", path, err);
+	add_line(&b, "search", val_get(dns, searches));
+	VAL_EACH(server, val_get(dns, servers))
+		buf_addf(&b, "nameserver " STR_FMT "\n", STR_ARG(val_as_str(*server)));
+	add_line(&b, "options", val_get(dns, options));
+	return store_write_file(path, buf_str(&b), 0644, err);
+}
+
+static int mount_shm(const struct sandbox *s, struct arena *a, struct err *err)
+{
+	const char *path = sandbox_shm(s, a);
+
+	if (runtime_is(val_get(sandbox_security(s), namespaceOptions, ipc), "NODE"))
+		return 0;
+	int r = file_make_dirs(path, 0700, err);
+	if (r < 0)
+		return r;
+	if (mount("shm", path, "tmpfs", MS_NOEXEC | MS_NOSUID | MS_NODEV, runtime_text(a, "mode=1777,size=%d", SHM_BYTES)) < 0)
+		return err_sys(err, errno, "mount %s", path);
+	return 0;
+}
+
+static int make_files(const struct sandbox *s, struct arena *a, struct err *err)
+{
+	const char *folder = sandbox_folder(s, a);
+	int r = write_hostname(s, a, folder, err);
+
+	if (r == 0)
+		r = copy_file(a, "/etc/hosts", runtime_text(a, "%s/hosts", folder), err);
+	if (r == 0)
+		r = write_resolv(s, a, folder, err);
+	return r < 0 ? r : mount_shm(s, a, err);
+}
+
+/* ---- the first process ---- */
+
+/* Our own pause needs a folder with nothing but a name to mount it on. */
+static int make_own_root(const struct sandbox *s, struct arena *a, struct err *err)
+{
+	const char *root = runtime_text(a, "%s/rootfs", sandbox_folder(s, a));
+	static const char *const folders[] = { "proc", "dev", "sys", "etc" };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(folders) && r == 0; i++)
+		r = file_make_dirs(runtime_text(a, "%s/%s", root, folders[i]), 0755, err);
+	if (r == 0)
+		r = store_write_file(runtime_text(a, "%s/etc/resolv.conf", root), STR(""), 0644, err);
+	return r < 0 ? r : store_write_file(runtime_text(a, "%s/pause", root), STR(""), 0755, err);
+}
+
+static int image_root(struct sandbox *s, struct arena *a, const char **ret_root, struct val *ret_config, struct err *err)
+{
+	struct runtime *r = s->runtime;
+	str name = str_of(r->o.sandbox_image), id;
+	struct image_ref ref;
+	struct image image;
+	int code = image_find(r->images, name, a, &image, err);
+
+	if (code == -ERR_NOT_FOUND) {
+		if ((code = image_ref_parse(a, name, &ref, err)) < 0 ||
+		    (code = image_pull(r->images, &ref, NULL, NULL, a, &id, err)) < 0)
+			return err_wrap(err, code, "failed to pull image \"%s\"", r->o.sandbox_image);
+		code = image_find(r->images, id, a, &image, err);
+	}
+	if (code < 0 || (code = snapshot_unpack(r->snapshots, r->images, &image, err)) < 0)
+		return code;
+	*ret_config = val_get(image.config, config);
+	return snapshot_mount(r->snapshots, str_of(s->id), &image, a, ret_root, err);
+}
+
+static int write_bundle(struct sandbox *s, struct arena *a, struct err *err)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(FILE_MAX);
+	struct json_encode_options plain = { .plain = true };
+	struct val image = VAL_EMPTY, config;
+	const char *root = NULL;
+	int r = s->runtime->o.sandbox_image ? image_root(s, a, &root, &image, err) : make_own_root(s, a, err);
+
+	if (r < 0 || (r = config_json_sandbox(s, root, image, a, &config, err)) < 0 ||
+	    (r = json_encode(&b, config, &plain, err)) < 0)
+		return r;
+	return store_write_file(runtime_text(a, "%s/config.json", sandbox_folder(s, a)), buf_str(&b), 0600, err);
+}
+
+static int start_process(struct sandbox *s, struct arena *a, struct err *err)
+{
+	struct monitor_options o = sandbox_monitor_options(s, a);
+	struct val id = VAL_STR(str_of(s->id)), answer;
+	int r = monitor_start(&o, sandbox_on_exit, s, &s->monitor, err);
+
+	if (r < 0)
+		return err_wrap(err, r, "start the monitor");
+	r = sandbox_ask(s, a, OBJECT(a, F(op, VAL_LIT("create")), F(id, id), F(bundle, VAL_STR(str_of(sandbox_folder(s, a)))),
+				     F(log, VAL_LIT(""))),
+			NULL, NULL, &answer, err);
+	if (r < 0)
+		return err_wrap(err, r, "failed to create containerd task");
+	s->pid = (pid_t)val_int(answer, pid);
+	r = sandbox_ask(s, a, OBJECT(a, F(op, VAL_LIT("start")), F(id, id)), NULL, NULL, NULL, err);
+	return r < 0 ? err_wrap(err, r, "failed to start sandbox container task \"%s\"", s->id) : 0;
+}
+
+/* ---- all of it ---- */
+
+static int make_network(struct sandbox *s, struct arena *a, struct err *err)
+{
+	const char *netns = sandbox_netns(s, a);
+	int r;
+
+	if (!netns)
+		return 0;
+	if ((r = netns_make(netns, err)) < 0)
+		return err_wrap(err, r, "failed to create network namespace for sandbox \"%s\"", s->id);
+	if ((r = sandbox_network_add(s, err)) < 0)
+		return err_wrap(err, r, "failed to setup network for sandbox \"%s\"", s->id);
+	return 0;
+}
+
+static int make(struct sandbox *s, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	int r = make_network(s, &a, err);
+
+	if (r < 0)
+		return r;
+	if ((r = file_make_dirs(sandbox_state_folder(s, &a), 0700, err)) < 0 || (r = make_files(s, &a, err)) < 0 ||
+	    (r = write_bundle(s, &a, err)) < 0 || (r = start_process(s, &a, err)) < 0)
+		return err_wrap(err, r, "failed to start sandbox \"%s\"", s->id);
+	s->state = SANDBOX_READY;
+	return sandbox_save(s, err);
+}
+
+static int check(struct runtime *r, struct val config, str handler, const char *id, struct err *err)
+{
+	struct val options = val_get(config, linux, securityContext, namespaceOptions);
+
+	if (!runtime_handler_find(r, handler))
+		return err_set(err, ERR_INTERNAL, "unable to get OCI runtime for sandbox \"%s\": no runtime for \"" STR_FMT
+			       "\" is configured", id, STR_ARG(handler));
+	if (val_has(options, usernsOptions) && !runtime_is(val_get(options, usernsOptions, mode), "NODE"))
+		return err_set(err, ERR_METHOD_NOT_ALLOWED, "user namespaces are not supported");
+	return 0;
+}
+
+static str name_of(struct arena *a, struct val metadata)
+{
+	return arena_printf(a, STR_FMT "_" STR_FMT "_" STR_FMT "_%u", STR_ARG(val_str(metadata, name)),
+			    STR_ARG(val_str(metadata, namespace)), STR_ARG(val_str(metadata, uid)),
+			    (unsigned)val_int(metadata, attempt));
+}
+
+/* It could not be made: nothing of it may stay. */
+static void undo(struct sandbox *s, str name)
+{
+	struct err err = ERR_INIT;
+	SHIELD_SCOPE();
+	DEADLINE_SCOPE(CLEAR_MS);
+
+	s->state = SANDBOX_REMOVING;
+	if (sandbox_clear(s, &err) == 0) {
+		runtime_name_release(s->runtime, name);
+		return;
+	}
+	/* Whoever cleans up later finds it. */
+	log_error("a sandbox that failed cannot be removed", KV("sandbox", s->id), KV("err", &err));
+	s->state = SANDBOX_NOTREADY;
+	sandbox_add(s);
+}
+
+int sandbox_run(struct runtime *r, struct val config, str handler, char ret_id[RUNTIME_ID + 1], struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	int code;
+
+	if (val_is_nil(val_get(config, metadata)))
+		return err_set(err, ERR_INTERNAL, "sandbox config must include metadata");
+	runtime_id_make(ret_id);
+	str name = name_of(&a, val_get(config, metadata));
+	if ((code = check(r, config, handler, ret_id, err)) < 0)
+		return code;
+	if (!runtime_name_reserve(r, name, ret_id, err))
+		return err_wrap(err, -ERR_INTERNAL, "failed to reserve sandbox name \"" STR_FMT "\"", STR_ARG(name));
+	struct val record = OBJECT(&a, F(id, VAL_STR(str_of(ret_id))), F(name, VAL_STR(name)), F(state, VAL_LIT("creating")),
+				   F(createdAt, val_of_int(clock_wall_ns())), F(runtimeHandler, VAL_STR(handler)),
+				   F(config, config));
+	CLEANUP(sandbox_unrefp) struct sandbox *s = sandbox_new(r, record);
+	if ((code = file_make_dirs(sandbox_folder(s, &a), 0700, err)) < 0 || (code = sandbox_save(s, err)) < 0 ||
+	    (code = make(s, err)) < 0) {
+		undo(s, name);
+		return code;
+	}
+	sandbox_add(s);
+	if (!s->pid)
+		sandbox_ended(s);
+	events_tell_sandbox(s, EVENT_CREATED);
+	events_tell_sandbox(s, EVENT_STARTED);
+	return 0;
+}
