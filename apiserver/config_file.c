@@ -5,7 +5,7 @@
 #include "codec/atoms.h"
 #include "codec/codec.h"
 
-enum { FILE_MAX = 4 << 20, JSON_MAX = 16 << 20 };
+enum { JSON_MAX = 16 << 20 };
 
 static bool is_version(str version)
 {
@@ -54,13 +54,6 @@ int config_decode(struct arena *a, str text, const struct type *type, struct val
 	return strict_errors_fail(strict, err);
 }
 
-int config_file_read(struct arena *a, const char *path, const struct type *type, struct val *ret, struct err *err)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT(FILE_MAX);
-	int r = file_read(path, &text, err);
-	return r < 0 ? r : config_decode(a, buf_str(&text), type, ret, err);
-}
-
 bool config_is_repeated(struct val list, size_t i, atom member)
 {
 	str text = val_as_str(val_member(val_at(list, i), member));
@@ -68,4 +61,27 @@ bool config_is_repeated(struct val list, size_t i, atom member)
 		if (str_eq(val_as_str(val_member(val_at(list, j), member)), text))
 			return true;
 	return false;
+}
+
+/* ---- files ---- */
+
+void config_file_init(struct config_file *f, const char *path)
+{
+	*f = (struct config_file){ .path = path };
+	buf_init(&f->text, CONFIG_FILE_MAX);
+}
+
+void config_file_done(struct config_file *f) { buf_done(&f->text); }
+
+int config_file_look(struct config_file *f, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(CONFIG_FILE_MAX);
+	int r = file_read(f->path, &text, err);
+	if (r < 0 || (f->seen && str_eq(buf_str(&text), buf_str(&f->text))))
+		return r;
+	struct buf before = f->text;
+	f->text = text;
+	f->seen = true;
+	text = before;
+	return 1;
 }

@@ -107,15 +107,20 @@ struct metrics_series *metrics_series(const struct request *q)
 	return s;
 }
 
+size_t metrics_bucket(const int64_t *limits, size_t n, int64_t value)
+{
+	size_t i = 0;
+	while (i < n && value > limits[i])
+		i++;
+	return i;
+}
+
 static void observe(struct metrics_duration *d, int64_t ns)
 {
 #define LIMIT(seconds) (int64_t)((seconds) * 1e9),
 	static const int64_t limits[] = { METRICS_SECONDS(LIMIT) };
 #undef LIMIT
-	size_t i = 0;
-	while (i < ARRAY_LEN(limits) && ns > limits[i])
-		i++;
-	d->buckets[i]++;
+	d->buckets[metrics_bucket(limits, ARRAY_LEN(limits), ns)]++;
 	d->sum_ns += ns;
 }
 
@@ -148,14 +153,11 @@ void metrics_longrunning(struct metrics_series *s, int change)
 void metrics_watch_event(struct metrics_series *s, size_t bytes)
 {
 #define LIMIT(size) size,
-	static const size_t limits[] = { METRICS_BYTES(LIMIT) };
+	static const int64_t limits[] = { METRICS_BYTES(LIMIT) };
 #undef LIMIT
 	if (!s)
 		return;
-	size_t i = 0;
-	while (i < ARRAY_LEN(limits) && bytes > limits[i])
-		i++;
-	s->event_buckets[i]++;
+	s->event_buckets[metrics_bucket(limits, ARRAY_LEN(limits), (int64_t)bytes)]++;
 	s->event_bytes += bytes;
 }
 

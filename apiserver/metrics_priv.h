@@ -53,7 +53,10 @@ struct metrics {
 
 void metrics_write(const struct metrics *m, struct apiserver *s, struct buf *b);
 
-/* ---- the text form, for other rooms' metrics too ---- */
+/* ---- for other rooms' metrics too ---- */
+
+/* The bucket that a value falls into: one per limit, which it does not exceed, and one more for the rest. */
+size_t metrics_bucket(const int64_t *limits, size_t n, int64_t value);
 
 /* A family that has been begun. */
 struct metrics_family {

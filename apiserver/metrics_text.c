@@ -330,6 +330,10 @@ void metrics_write(const struct metrics *m, struct apiserver *s, struct buf *b)
 		write_inflight(s->flow, b);
 		fairness_metrics(s->flow, b);
 	}
+	if (s->authn)
+		authn_metrics(s->authn, b);
+	if (s->authz)
+		authz_metrics(s->authz, b);
 	if (s->admission)
 		admission_metrics(s, b);
 	audit_metrics(s->audit, b);

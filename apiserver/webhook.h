@@ -38,6 +38,11 @@ struct webhook_reply {
  */
 int webhook_post(struct webhook *w, struct arena *a, str query, str body, int64_t timeout_ms, struct webhook_reply *ret,
 		 struct err *err);
+/* The type of a review in the version that a flag or configuration names, "v1" or "v1beta1"; NULL: another one. */
+static inline const struct type *webhook_review_type(const char *version, const struct type *v1, const struct type *v1beta1)
+{
+	return strcmp(version, "v1") == 0 ? v1 : strcmp(version, "v1beta1") == 0 ? v1beta1 : NULL;
+}
 /* 0 for a status from 200 to 206; else an error in Kubernetes' words: the message of a Status, or what the number means. */
 int webhook_reply_check(const struct webhook_reply *reply, struct arena *a, struct err *err);
 /*

@@ -5,6 +5,9 @@
 #include <stdio.h>
 
 #include "base/str.h"
+#include "cni/cni.h"
+#include "oci/oci.h"
+#include "runtime/monitor.h"
 #include "runtime/pause.h"
 
 static int run_pause(int argc, char **argv)
@@ -17,7 +20,9 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } parts[] = {
+	{ "monitor", monitor_main },
 	{ "pause", run_pause },
+	{ "runc", oci_main },
 };
 
 /* Its exit code; -1: there is no such part. */
@@ -26,7 +31,7 @@ static int run(const char *name, int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (str_eq(str_of(name), str_of(parts[i].name)))
 			return parts[i].run(argc, argv);
-	return -1;
+	return cni_plugin_main(name);
 }
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "cni/ipam.h"
 #include "cni/netns.h"
 #include "codec/atoms.h"
 
@@ -48,18 +49,18 @@ int attach_ips(struct plugin *p, struct val result, struct attach_ip **ret, size
 		struct attach_ip *ip = &(*ret)[(*ret_n)++];
 		str gateway = val_str(*v, gateway);
 		*ip = (struct attach_ip){ 0 };
-		if (!ip_net_parse(val_str(*v, address), &ip->net) || (gateway.n && !ip_parse(gateway, &ip->gateway)))
+		if (!inet_net_parse(val_str(*v, address), &ip->net) || (gateway.n && !inet_parse(gateway, &ip->gateway)))
 			return plugin_fail(p, CNI_DECODING_FAILURE, err, "the result has an invalid address: " STR_FMT, STR_ARG(val_str(*v, address)));
 	}
 	return 0;
 }
 
-void attach_mac(struct ip ip, uint8_t ret[6])
+void attach_mac(struct inet ip, uint8_t ret[6])
 {
 	/* Locally administered, and not those that others are known to use. */
 	static const uint8_t prefix[2][2] = { { 0x0e, 0xc8 }, { 0x0e, 0xc6 } };
-	memcpy(ret, prefix[!ip_is_v4(ip)], 2);
-	memcpy(ret + 2, ip.b + ip_len(ip) - 4, 4);
+	memcpy(ret, prefix[!inet_is_v4(ip)], 2);
+	memcpy(ret + 2, ip.b + inet_len(ip) - 4, 4);
 }
 
 struct val attach_interface(struct plugin *p, const struct link *l, bool in_pod)
@@ -153,9 +154,9 @@ static int settle(struct attach *t, struct plugin *p, struct err *err)
 		if (r < 0)
 			return r;
 		for (size_t i = 0; i < n; i++) {
-			char text[IP_TEXT];
+			char text[INET_TEXT];
 			if (addrs[i].flags & IFA_F_DADFAILED)
-				return err_set(err, ERR_CONFLICT, "link %s has address %s in DADFAILED state", p->ifname, ip_text(addrs[i].net.ip, text));
+				return err_set(err, ERR_CONFLICT, "link %s has address %s in DADFAILED state", p->ifname, inet_text(addrs[i].net.ip, text));
 			waits |= (addrs[i].flags & IFA_F_TENTATIVE) != 0;
 		}
 		if (!waits)
@@ -171,9 +172,9 @@ static int route_of(struct plugin *p, struct val v, int index, struct route *ret
 
 	*ret = (struct route){ .index = index, .table = (uint32_t)val_int(v, table), .metric = (uint32_t)val_int(v, priority),
 			       .mtu = (uint32_t)val_int(v, mtu), .advmss = (uint32_t)val_int(v, advmss), .scope = (uint8_t)val_int(v, scope) };
-	if (!ip_net_parse(val_str(v, dst), &ret->dst) || (gw.n && !ip_parse(gw, &ret->gw)))
+	if (!inet_net_parse(val_str(v, dst), &ret->dst) || (gw.n && !inet_parse(gw, &ret->gw)))
 		return plugin_fail(p, CNI_INVALID_CONFIG, err, "invalid route to " STR_FMT " via " STR_FMT, STR_ARG(val_str(v, dst)), STR_ARG(gw));
-	ret->dst.ip = ip_net_first(ret->dst);
+	ret->dst.ip = inet_net_first(ret->dst);
 	return 0;
 }
 
@@ -189,10 +190,10 @@ int attach_routes(struct attach *t, struct plugin *p, struct val result, struct 
 		struct route route;
 		if ((r = route_of(p, *v, t->pod_link.index, &route, err)) < 0)
 			return r;
-		for (size_t i = 0; i < n && !ip_exists(route.gw); i++)
+		for (size_t i = 0; i < n && !inet_exists(route.gw); i++)
 			if (ips[i].gateway.family == route.dst.ip.family)
 				route.gw = ips[i].gateway;
-		if (!ip_exists(route.gw) && !val_has(*v, scope))
+		if (!inet_exists(route.gw) && !val_has(*v, scope))
 			route.scope = RT_SCOPE_LINK;
 		if ((r = route_add(&t->pod, &route, ROUTE_APPEND, err)) < 0)
 			return r;
@@ -215,7 +216,7 @@ int attach_configure(struct attach *t, struct plugin *p, struct val result, cons
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)
-		six |= !ip_is_v4(ips[i].net.ip);
+		six |= !inet_is_v4(ips[i].net.ip);
 	if ((r = pod_settings(t, p, six, o->detect_duplicates, err)) < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)
@@ -238,12 +239,12 @@ static int check_addresses(struct attach *t, struct plugin *p, struct err *err)
 	if ((r = attach_ips(p, p->prev, &ips, &n, err)) < 0 || (r = addr_list(&t->pod, t->pod_link.index, p->arena, &addrs, &n_addrs, err)) < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {
-		char text[IP_TEXT];
+		char text[INET_TEXT];
 		size_t k = 0;
-		while (k < n_addrs && !ip_net_eq(addrs[k].net, ips[i].net))
+		while (k < n_addrs && !inet_net_eq(addrs[k].net, ips[i].net))
 			k++;
 		if (k == n_addrs)
-			return err_set(err, ERR_NOT_FOUND, "Failed to match addr %s on interface %s", ip_net_text(ips[i].net, text), p->ifname);
+			return err_set(err, ERR_NOT_FOUND, "Failed to match addr %s on interface %s", inet_net_text(ips[i].net, text), p->ifname);
 	}
 	return 0;
 }
@@ -264,8 +265,8 @@ static int check_routes(struct attach *t, struct plugin *p, struct err *err)
 		bool found = false;
 		if ((r = route_of(p, *v, 0, &want, err)) < 0)
 			return r;
-		for (size_t six = !ip_is_v4(want.dst.ip), i = 0; i < n[six] && !found; i++)
-			found = ip_net_eq(there[six][i].dst, want.dst) && (!ip_exists(want.gw) || ip_eq(there[six][i].gw, want.gw));
+		for (size_t six = !inet_is_v4(want.dst.ip), i = 0; i < n[six] && !found; i++)
+			found = inet_net_eq(there[six][i].dst, want.dst) && (!inet_exists(want.gw) || inet_eq(there[six][i].gw, want.gw));
 		if (!found)
 			return err_set(err, ERR_NOT_FOUND, "Expected Route to " STR_FMT " not found in routing table", STR_ARG(val_str(*v, dst)));
 	}
@@ -298,7 +299,7 @@ int attach_check(struct attach *t, struct plugin *p, struct err *err)
 
 /* ---- the rest ---- */
 
-int attach_remove(struct plugin *p, struct err *err)
+static int remove_link(struct plugin *p, struct err *err)
 {
 	CLEANUP(attach_close) struct attach t = ATTACH_INIT;
 	struct err e = ERR_INIT;
@@ -316,6 +317,28 @@ int attach_remove(struct plugin *p, struct err *err)
 	return r;
 }
 
+int attach_del(struct plugin *p, struct err *err)
+{
+	struct rules_owner owner = plugin_owner(p);
+	int r = remove_link(p, err);
+
+	/* An address is free only once nobody can use it any more. */
+	if (r < 0 || (val_bool(p->config, ipMasq) && (r = rules_remove(RULES_MASQUERADE, &owner, err)) < 0))
+		return r;
+	return ipam_used(p) ? ipam_del(p, err) : 0;
+}
+
+int attach_gc(struct plugin *p, struct err *err)
+{
+	struct rules_owner *valid;
+	size_t n;
+	int r = plugin_valid(p, &valid, &n, err);
+
+	if (r < 0 || (val_bool(p->config, ipMasq) && (r = rules_collect(RULES_MASQUERADE, p->network, valid, n, err)) < 0))
+		return r;
+	return ipam_used(p) ? ipam_gc(p, err) : 0;
+}
+
 int attach_forward(const struct attach_ip *ips, size_t n, struct err *err)
 {
 	static const char *const settings[2] = { "net/ipv6/conf/all/forwarding", "net/ipv4/ip_forward" };
@@ -323,7 +346,7 @@ int attach_forward(const struct attach_ip *ips, size_t n, struct err *err)
 	int r;
 
 	for (size_t i = 0; i < n; i++) {
-		bool four = ip_is_v4(ips[i].net.ip);
+		bool four = inet_is_v4(ips[i].net.ip);
 		if (!done[four] && (r = sysctl_set(settings[four], "1", err)) < 0)
 			return err_wrap(err, r, "failed to enable forwarding");
 		done[four] = true;
@@ -333,7 +356,7 @@ int attach_forward(const struct attach_ip *ips, size_t n, struct err *err)
 
 int attach_masquerade(struct plugin *p, const struct attach_ip *ips, size_t n, struct err *err)
 {
-	struct ip_net *nets = ARENA_ARRAY(p->arena, struct ip_net, n + 1);
+	struct inet_net *nets = ARENA_ARRAY(p->arena, struct inet_net, n + 1);
 	struct rules_owner owner = plugin_owner(p);
 
 	for (size_t i = 0; i < n; i++)

@@ -10,8 +10,8 @@
 
 /* An address of a result. */
 struct attach_ip {
-	struct ip_net net;
-	struct ip gateway;       /* none: family 0 */
+	struct inet_net net;
+	struct inet gateway;       /* none: family 0 */
 };
 
 struct attach {
@@ -29,7 +29,7 @@ void attach_close(struct attach *t);
 /* The addresses of a result, in the arena. */
 int attach_ips(struct plugin *p, struct val result, struct attach_ip **ret, size_t *ret_n, struct err *err);
 /* The hardware address that goes with an address: who gets the address next is reached by what its neighbours remember. */
-void attach_mac(struct ip ip, uint8_t ret[6]);
+void attach_mac(struct inet ip, uint8_t ret[6]);
 
 struct attach_options {
 	uint32_t mtu;                /* 0: the kernel's */
@@ -51,8 +51,10 @@ struct val attach_interface(struct plugin *p, const struct link *l, bool in_pod)
 /* Whether the pod's link, addresses and routes are as the previous result says; fills pod_link. */
 int attach_check(struct attach *t, struct plugin *p, struct err *err);
 
-/* Removes the pod's link; fine when it, its namespace or the name of that is gone. */
-int attach_remove(struct plugin *p, struct err *err);
+/* DEL: the pod's link, the rules, then the addresses. Fine when they, the namespace or the name of that are gone. */
+int attach_del(struct plugin *p, struct err *err);
+/* GC: the same for those that are not valid; their links went with their namespaces. */
+int attach_gc(struct plugin *p, struct err *err);
 
 /* Lets packets pass between links, for the families of the addresses. */
 int attach_forward(const struct attach_ip *ips, size_t n, struct err *err);

@@ -3,7 +3,6 @@
  * pair after it, because the pod's hardware address follows from the address (attach_mac). Whatever fails, what was made is undone.
  */
 #include <errno.h>
-#include <linux/if.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -127,22 +126,22 @@ static int ensure_bridge(struct netlink *n, const struct conf *c, struct link *r
 }
 
 /* The gateway's address on the bridge. Another one of that network is in the way, unless it may be replaced. */
-static int ensure_address(struct netlink *n, struct plugin *p, const struct link *bridge, struct ip_net net, bool force, struct err *err)
+static int ensure_address(struct netlink *n, struct plugin *p, const struct link *bridge, struct inet_net net, bool force, struct err *err)
 {
 	struct addr *there;
 	struct err e = ERR_INIT;
-	char text[IP_TEXT];
+	char text[INET_TEXT];
 	size_t count;
 	int r = addr_list(n, bridge->index, p->arena, &there, &count, err);
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		const struct ip_net *a = &there[i].net;
-		if (ip_net_eq(*a, net))
+		const struct inet_net *a = &there[i].net;
+		if (inet_net_eq(*a, net))
 			return 0;
-		if (a->ip.family != net.ip.family || (!ip_is_v4(net.ip) && !ip_net_has(*a, net.ip) && !ip_net_has(net, a->ip)))
+		if (a->ip.family != net.ip.family || (!inet_is_v4(net.ip) && !inet_net_has(*a, net.ip) && !inet_net_has(net, a->ip)))
 			continue;
 		if (!force)
-			return err_set(err, ERR_CONFLICT, "\"%s\" already has an IP address different from %s", bridge->name, ip_net_text(net, text));
+			return err_set(err, ERR_CONFLICT, "\"%s\" already has an IP address different from %s", bridge->name, inet_net_text(net, text));
 		r = addr_del(n, bridge->index, *a, err);
 	}
 	if (r < 0)
@@ -170,10 +169,10 @@ static struct val with_gateways(struct plugin *p, struct val result, const struc
 		has_default[1] |= val_str(*v, gw).n && str_eq(val_str(*v, dst), STR("::/0"));
 	}
 	for (size_t i = 0; i < n; i++) {
-		bool six = !ip_is_v4(ips[i].net.ip);
-		if (c->gateway && !ip_exists(ips[i].gateway))
-			ips[i].gateway = ip_next(ip_net_first(ips[i].net));
-		struct val gateway = ip_exists(ips[i].gateway) ? val_of_str(ip_str(p->arena, ips[i].gateway)) : VAL_EMPTY;
+		bool six = !inet_is_v4(ips[i].net.ip);
+		if (c->gateway && !inet_exists(ips[i].gateway))
+			ips[i].gateway = inet_next(inet_net_first(ips[i].net));
+		struct val gateway = inet_exists(ips[i].gateway) ? val_of_str(inet_str(p->arena, ips[i].gateway)) : VAL_EMPTY;
 		struct val ip = val_with(p->arena, val_at(val_get(result, ips), i), gateway, gateway);
 		val_add_item(&list, val_with(p->arena, ip, val_of_int(2), interface));
 		if (!c->default_gateway || has_default[six])
@@ -205,7 +204,7 @@ static int wait_for_port(struct attach *t, struct err *err)
 
 	for (long ms = 1;; ms = MIN(2 * ms, 100L)) {
 		int r = link_get_index(&t->host, t->host_link.index, &t->host_link, err);
-		if (r < 0 || t->host_link.operstate == IF_OPER_UP)
+		if (r < 0 || t->host_link.operstate == LINK_OPER_UP)
 			return r;
 		if (waited >= PORT_WAIT_MS)
 			return err_set(err, ERR_TIMEOUT, "bridge port in error state: %u", t->host_link.operstate);
@@ -232,7 +231,7 @@ static int connect_pod(struct attach *t, struct plugin *p, const struct conf *c,
 	if ((r = plug(t, p, c, bridge, &o, err)) < 0)
 		return r;
 	for (size_t i = 0; c->gateway && i < n; i++) {
-		struct ip_net gateway = { ips[i].gateway, ips[i].net.prefix };
+		struct inet_net gateway = { ips[i].gateway, ips[i].net.prefix };
 		if ((r = ensure_address(&t->host, p, bridge, gateway, c->force_address, err)) < 0)
 			return err_wrap(err, r, "failed to set bridge addr");
 	}
@@ -260,12 +259,7 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 	if ((r = ensure_bridge(&t.host, &c, &bridge, err)) < 0 || (ipam_used(p) && (r = ipam_add(p, &result, err)) < 0))
 		return r;
 	if ((r = connect_pod(&t, p, &c, &bridge, &result, err)) < 0) {
-		struct rules_owner owner = plugin_owner(p);
-		(void)attach_remove(p, NULL);
-		if (c.masquerade)
-			(void)rules_remove(RULES_MASQUERADE, &owner, NULL);
-		if (ipam_used(p))
-			(void)ipam_del(p, NULL);
+		(void)attach_del(p, NULL);
 		return r;
 	}
 	if ((r = link_get(&t.host, c.bridge, &bridge, err)) < 0)
@@ -277,17 +271,6 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 }
 
 /* ---- the others ---- */
-
-static int del(struct plugin *p, struct err *err)
-{
-	struct rules_owner owner = plugin_owner(p);
-	int r = attach_remove(p, err);
-
-	/* The address is free only once nobody can use it any more. */
-	if (r < 0 || (val_bool(p->config, ipMasq) && (r = rules_remove(RULES_MASQUERADE, &owner, err)) < 0))
-		return r;
-	return ipam_used(p) ? ipam_del(p, err) : 0;
-}
 
 static int check(struct plugin *p, struct err *err)
 {
@@ -312,17 +295,6 @@ static int check(struct plugin *p, struct err *err)
 	return r ? 0 : err_set(err, ERR_NOT_FOUND, "the rules that masquerade are missing");
 }
 
-static int gc(struct plugin *p, struct err *err)
-{
-	struct rules_owner *valid;
-	size_t n;
-	int r = plugin_valid(p, &valid, &n, err);
-
-	if (r < 0 || (val_bool(p->config, ipMasq) && (r = rules_collect(RULES_MASQUERADE, p->network, valid, n, err)) < 0))
-		return r;
-	return ipam_used(p) ? ipam_gc(p, err) : 0;
-}
-
 static int status(struct plugin *p, struct err *err)
 {
 	struct conf c;
@@ -330,4 +302,4 @@ static int status(struct plugin *p, struct err *err)
 	return r < 0 || !ipam_used(p) ? r : ipam_status(p, err);
 }
 
-const struct plugin_ops plugin_bridge = { "bridge", add, check, del, gc, status };
+const struct plugin_ops plugin_bridge = { "bridge", add, check, attach_del, attach_gc, status };

@@ -3,13 +3,17 @@
  * there are plugins: bridge, host-local, loopback, portmap, ptp, which are c8s-pod under other names.
  *
  * Executing (linked into c8s; suspends):
+ *	cni.c          attachments: chains of plugins
  *	config.c       /etc/cni/net.d: the first file by name; lists and single plugins
  *	execute.c      a plugin is a program: environment, stdin, stdout; cache.c: results, kept for CHECK and DEL
  *	routes.c       ways to the pods of other nodes: routes on a shared link, VXLAN otherwise
  * Plugins (linked into c8s-pod; static, one thread, nothing suspends):
- *	plugin.h       what all have: arguments, configuration, versions, results, errors
- *	bridge.c, ptp.c, loopback.c, host_local.c, portmap.c; ipam.h: asking the address plugin
- *	link.h         links, addresses and routes by netlink; nft.h: rules by nfnetlink
+ *	plugin.h       what all have: arguments, configuration, versions, errors; ipam.h: asking the address plugin
+ *	bridge.c, ptp.c: attach.h is what they share; loopback.c, host_local.h, portmap.c with conntrack.h
+ *	netns.h        network namespaces and their settings
+ * Both:
+ *	result.h       results in the forms of all versions; inet.h: addresses
+ *	link.h         links, addresses and routes; nft.h: nftables; rules.h: what our table holds; netlink.h: messages to the kernel
  */
 #ifndef C8S_CNI_CNI_H
 #define C8S_CNI_CNI_H
@@ -53,15 +57,22 @@ int cni_check(struct cni *c, const struct cni_pod *p, struct err *err);
 int cni_gc(struct cni *c, const str *valid_ids, size_t n, struct err *err);
 /* (suspends) Whether ADD could work: CNI 1.1 STATUS, or that the plugins are there. */
 int cni_status(struct cni *c, struct err *err);
-/* Writes a configuration of our own (bridge with host-local for these ranges, portmap) unless there is one. */
+/*
+ * Writes a configuration of our own (bridge with host-local for these ranges, portmap) unless there is one; one of ours whose
+ * ranges are others is replaced. The list ends with NULL.
+ */
 int cni_write_default(struct cni *c, const char *const *pod_cidrs, struct err *err);
 
-/* Ways to the pods of other nodes. (suspends) */
+/*
+ * Ways to the pods of other nodes: these and no others; what this cluster had before is removed, what others have is not touched. Nodes on
+ * the same link as own_address are reached by routes, the others by VXLAN (UDP port 4789). Pods of other nodes see the
+ * addresses of ours. A node that cannot be reached does not keep others from it: the first error is returned at the end.
+ */
 struct cni_route {
 	str pod_cidr, node_address;
 };
 
-int cni_routes_sync(const char *own_address, const struct cni_route *routes, size_t n, struct err *err);
+int cni_routes_sync(struct cni *c, const char *own_address, const struct cni_route *routes, size_t n, struct err *err);
 
 /* A plugin's main, by the name it was called: "bridge", "host-local", ...; -1: no such plugin. */
 int cni_plugin_main(const char *name);

@@ -62,7 +62,7 @@ static int load_dns(struct plugin *p, str path, struct val *ret, struct err *err
 struct owner {
 	str id, ifname;
 	const struct host_range_set *set;    /* looks only at these */
-	struct ip found;
+	struct inet found;
 	bool old_too;                        /* also files that do not name an interface */
 };
 
@@ -71,7 +71,7 @@ static bool is_owner(const struct owner *o, str id, str ifname)
 	return str_eq(id, o->id) && (str_eq(ifname, o->ifname) || (o->old_too && !ifname.n));
 }
 
-static bool find_one(struct ip ip, str id, str ifname, void *arg)
+static bool find_one(struct inet ip, str id, str ifname, void *arg)
 {
 	struct owner *o = arg;
 	if (is_owner(o, id, ifname) && (!o->set || host_range_for(o->set, ip)))
@@ -79,7 +79,7 @@ static bool find_one(struct ip ip, str id, str ifname, void *arg)
 	return false;
 }
 
-static bool release(struct ip ip, str id, str ifname, void *arg)
+static bool release(struct inet ip, str id, str ifname, void *arg)
 {
 	struct owner *o = arg;
 	if (!is_owner(o, id, ifname))
@@ -90,30 +90,30 @@ static bool release(struct ip ip, str id, str ifname, void *arg)
 
 /* ---- ADD ---- */
 
-static int take_requested(struct plugin *p, struct host_store *s, const struct host_range_set *set, size_t index, struct ip ip, struct err *err)
+static int take_requested(struct plugin *p, struct host_store *s, const struct host_range_set *set, size_t index, struct inet ip, struct err *err)
 {
 	const struct host_range *r = host_range_for(set, ip);
-	char text[IP_TEXT];
+	char text[INET_TEXT];
 
-	if (ip_eq(ip, r->gateway))
-		return err_set(err, ERR_CONFLICT, "requested ip %s is subnet's gateway", ip_text(ip, text));
+	if (inet_eq(ip, r->gateway))
+		return err_set(err, ERR_CONFLICT, "requested ip %s is subnet's gateway", inet_text(ip, text));
 	int got = host_store_reserve(s, ip, p->id, p->ifname, index, err);
 	if (got == 0)
-		return err_set(err, ERR_CONFLICT, "requested IP address %s is not available in range set " STR_FMT, ip_text(ip, text),
+		return err_set(err, ERR_CONFLICT, "requested IP address %s is not available in range set " STR_FMT, inet_text(ip, text),
 			       STR_ARG(host_range_set_text(p->arena, set)));
 	return got < 0 ? got : 0;
 }
 
-static int take_any(struct plugin *p, struct host_store *s, const struct host_range_set *set, size_t index, struct ip *ret, struct err *err)
+static int take_any(struct plugin *p, struct host_store *s, const struct host_range_set *set, size_t index, struct inet *ret, struct err *err)
 {
 	struct owner o = { .id = str_of(p->id), .ifname = str_of(p->ifname), .set = set, .old_too = true };
-	char text[IP_TEXT];
+	char text[INET_TEXT];
 	int r = host_store_each(s, find_one, &o, err);
 
 	if (r < 0)
 		return r;
-	if (ip_exists(o.found))
-		return err_set(err, ERR_CONFLICT, "%s has been allocated to %s, duplicate allocation is not allowed", ip_text(o.found, text), p->id);
+	if (inet_exists(o.found))
+		return err_set(err, ERR_CONFLICT, "%s has been allocated to %s, duplicate allocation is not allowed", inet_text(o.found, text), p->id);
 	r = host_store_next(s, set, index, p->id, p->ifname, ret, err);
 	if (r == -ERR_NOT_FOUND) {
 		p->code = CNI_TRY_AGAIN_LATER;
@@ -126,21 +126,21 @@ static int take_any(struct plugin *p, struct host_store *s, const struct host_ra
 static int take(struct plugin *p, struct host_local *h, struct host_store *s, size_t index, struct val_builder *ips, struct err *err)
 {
 	const struct host_range_set *set = &h->sets[index];
-	struct ip ip = { 0 };
+	struct inet ip = { 0 };
 	int r;
 
-	for (size_t i = 0; i < h->n_requested && !ip_exists(ip); i++) {
+	for (size_t i = 0; i < h->n_requested && !inet_exists(ip); i++) {
 		if (!host_range_for(set, h->requested[i]))
 			continue;
 		ip = h->requested[i];
 		h->requested[i] = h->requested[--h->n_requested];
 	}
-	r = ip_exists(ip) ? take_requested(p, s, set, index, ip, err) : take_any(p, s, set, index, &ip, err);
+	r = inet_exists(ip) ? take_requested(p, s, set, index, ip, err) : take_any(p, s, set, index, &ip, err);
 	if (r < 0)
 		return err_wrap(err, r, "failed to allocate for range %zu", index);
 	const struct host_range *range = host_range_for(set, ip);
-	val_add_item(ips, OBJECT(p->arena, F(address, val_of_str(ip_net_str(p->arena, (struct ip_net){ ip, range->subnet.prefix }))),
-				 F(gateway, val_of_str(ip_str(p->arena, range->gateway)))));
+	val_add_item(ips, OBJECT(p->arena, F(address, val_of_str(inet_net_str(p->arena, (struct inet_net){ ip, range->subnet.prefix }))),
+				 F(gateway, val_of_str(inet_str(p->arena, range->gateway)))));
 	return 0;
 }
 
@@ -159,7 +159,7 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 	while (done < h.n && (r = take(p, &h, &s, done, &ips, err)) == 0)
 		done++;
 	if (r == 0 && h.n_requested)
-		r = err_set(err, ERR_CONFLICT, "failed to allocate all requested IPs: " STR_FMT, STR_ARG(ip_str(p->arena, h.requested[0])));
+		r = err_set(err, ERR_CONFLICT, "failed to allocate all requested IPs: " STR_FMT, STR_ARG(inet_str(p->arena, h.requested[0])));
 	if (r < 0) {
 		/* What an earlier call gave out stays: then nothing was taken by this one. */
 		struct owner o = { .id = str_of(p->id), .ifname = str_of(p->ifname) };
@@ -182,7 +182,7 @@ static int del(struct plugin *p, struct err *err)
 
 	if ((r = host_local_load(p, &h, err)) < 0 || (r = open_store(p, &h, &s, err)) < 0 || (r = host_store_each(&s, release, &o, err)) < 0)
 		return r;
-	if (ip_exists(o.found))
+	if (inet_exists(o.found))
 		return 0;
 	o.old_too = true;
 	return host_store_each(&s, release, &o, err);
@@ -197,7 +197,7 @@ static int check(struct plugin *p, struct err *err)
 
 	if ((r = host_local_load(p, &h, err)) < 0 || (r = open_store(p, &h, &s, err)) < 0 || (r = host_store_each(&s, find_one, &o, err)) < 0)
 		return r;
-	return ip_exists(o.found) ? 0 : err_set(err, ERR_NOT_FOUND, "host-local: Failed to find address added by container %s", p->id);
+	return inet_exists(o.found) ? 0 : err_set(err, ERR_NOT_FOUND, "host-local: Failed to find address added by container %s", p->id);
 }
 
 struct valid {
@@ -205,7 +205,7 @@ struct valid {
 	size_t n;
 };
 
-static bool release_invalid(struct ip ip, str id, str ifname, void *arg)
+static bool release_invalid(struct inet ip, str id, str ifname, void *arg)
 {
 	const struct valid *v = arg;
 

@@ -5,14 +5,14 @@
 
 enum { RANGES_MAX = 1024, REQUESTED_MAX = 64 };
 
-static const char *text_of(struct plugin *p, struct ip ip) { return ip_str(p->arena, ip).p; }
+static const char *text_of(struct plugin *p, struct inet ip) { return inet_str(p->arena, ip).p; }
 
 /* ---- one range ---- */
 
-static bool range_has(const struct host_range *r, struct ip ip)
+static bool range_has(const struct host_range *r, struct inet ip)
 {
-	return ip_net_has(r->subnet, ip) && (!ip_exists(r->start) || ip_cmp(ip, r->start) >= 0) &&
-	       (!ip_exists(r->end) || ip_cmp(ip, r->end) <= 0);
+	return inet_net_has(r->subnet, ip) && (!inet_exists(r->start) || inet_cmp(ip, r->start) >= 0) &&
+	       (!inet_exists(r->end) || inet_cmp(ip, r->end) <= 0);
 }
 
 static bool overlap(const struct host_range *a, const struct host_range *b)
@@ -20,11 +20,11 @@ static bool overlap(const struct host_range *a, const struct host_range *b)
 	return range_has(a, b->start) || range_has(a, b->end) || range_has(b, a->start) || range_has(b, a->end);
 }
 
-static int load_ip(struct plugin *p, struct val v, struct ip *ret, struct err *err)
+static int load_ip(struct plugin *p, struct val v, struct inet *ret, struct err *err)
 {
 	if (val_is_nil(v) || (val_is(v, VAL_STRING) && !v.n))
 		return 0;
-	if (!ip_parse(val_as_str(v), ret))
+	if (!inet_parse(val_as_str(v), ret))
 		return plugin_fail(p, CNI_DECODING_FAILURE, err, "invalid IP address: " STR_FMT, STR_ARG(val_as_str(v)));
 	return 0;
 }
@@ -32,27 +32,27 @@ static int load_ip(struct plugin *p, struct val v, struct ip *ret, struct err *e
 /* Fills in what is not given: from .1 to the last but the broadcast address, and .1 is the gateway. */
 static int complete(struct plugin *p, struct host_range *r, struct err *err)
 {
-	char subnet[IP_TEXT];
-	struct ip first = ip_net_first(r->subnet), end = r->end;
+	char subnet[INET_TEXT];
+	struct inet first = inet_net_first(r->subnet), end = r->end;
 
-	(void)ip_net_text(r->subnet, subnet);
-	if (r->subnet.prefix > ip_bits(first) - 2)
+	(void)inet_net_text(r->subnet, subnet);
+	if (r->subnet.prefix > inet_bits(first) - 2)
 		return plugin_fail(p, CNI_INVALID_CONFIG, err, "Network %s too small to allocate from", subnet);
-	if (!ip_eq(r->subnet.ip, first))
+	if (!inet_eq(r->subnet.ip, first))
 		return plugin_fail(p, CNI_INVALID_CONFIG, err, "Network has host bits set. For a subnet mask of length %u the network address is %s",
 				   r->subnet.prefix, text_of(p, first));
-	if (!ip_exists(r->gateway))
-		r->gateway = ip_next(first);
-	r->end = (struct ip){ 0 };
-	if (ip_exists(r->start) && !range_has(r, r->start))
+	if (!inet_exists(r->gateway))
+		r->gateway = inet_next(first);
+	r->end = (struct inet){ 0 };
+	if (inet_exists(r->start) && !range_has(r, r->start))
 		return plugin_fail(p, CNI_INVALID_CONFIG, err, "RangeStart %s not in network %s", text_of(p, r->start), subnet);
-	if (!ip_exists(r->start))
-		r->start = ip_next(first);
-	if (ip_exists(end) && !range_has(r, end))
+	if (!inet_exists(r->start))
+		r->start = inet_next(first);
+	if (inet_exists(end) && !range_has(r, end))
 		return plugin_fail(p, CNI_INVALID_CONFIG, err, "RangeEnd %s not in network %s", text_of(p, end), subnet);
-	r->end = ip_exists(end) ? end : ip_net_last(r->subnet);
-	if (!ip_exists(end) && ip_is_v4(first))
-		r->end = ip_prev(r->end);
+	r->end = inet_exists(end) ? end : inet_net_last(r->subnet);
+	if (!inet_exists(end) && inet_is_v4(first))
+		r->end = inet_prev(r->end);
 	return 0;
 }
 
@@ -62,7 +62,7 @@ static int load_range(struct plugin *p, struct val v, struct host_range *r, stru
 	int result;
 
 	*r = (struct host_range){ 0 };
-	if (!ip_net_parse(subnet, &r->subnet))
+	if (!inet_net_parse(subnet, &r->subnet))
 		return plugin_fail(p, CNI_DECODING_FAILURE, err, "invalid CIDR address: " STR_FMT, STR_ARG(subnet));
 	if ((result = load_ip(p, val_get(v, rangeStart), &r->start, err)) < 0 || (result = load_ip(p, val_get(v, rangeEnd), &r->end, err)) < 0 ||
 	    (result = load_ip(p, val_get(v, gateway), &r->gateway, err)) < 0)
@@ -75,14 +75,14 @@ static int load_range(struct plugin *p, struct val v, struct host_range *r, stru
 str host_range_set_text(struct arena *a, const struct host_range_set *s)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(64 << 10);
-	char start[IP_TEXT], end[IP_TEXT];
+	char start[INET_TEXT], end[INET_TEXT];
 
 	for (size_t i = 0; i < s->n; i++)
-		buf_addf(&b, "%s%s-%s", i ? "," : "", ip_text(s->ranges[i].start, start), ip_text(s->ranges[i].end, end));
+		buf_addf(&b, "%s%s-%s", i ? "," : "", inet_text(s->ranges[i].start, start), inet_text(s->ranges[i].end, end));
 	return arena_str(a, buf_str(&b));
 }
 
-const struct host_range *host_range_for(const struct host_range_set *s, struct ip ip)
+const struct host_range *host_range_for(const struct host_range_set *s, struct inet ip)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (range_has(&s->ranges[i], ip))
@@ -172,7 +172,7 @@ static int add_requested(struct plugin *p, struct host_local *h, str text, struc
 	(void)str_cut(text, '/', &address, &prefix);
 	if (h->n_requested == REQUESTED_MAX)
 		return plugin_fail(p, CNI_INVALID_CONFIG, err, "more than %d addresses are asked for", REQUESTED_MAX);
-	if (!ip_parse(address, &h->requested[h->n_requested]))
+	if (!inet_parse(address, &h->requested[h->n_requested]))
 		return plugin_fail(p, CNI_INVALID_CONFIG, err, "cannot understand ip: " STR_FMT, STR_ARG(text));
 	h->n_requested++;
 	return 0;
@@ -184,7 +184,7 @@ static int load_requested(struct plugin *p, struct host_local *h, struct err *er
 	str ip = plugin_arg(p, STR("IP"));
 	int r;
 
-	h->requested = ARENA_ARRAY(p->arena, struct ip, REQUESTED_MAX);
+	h->requested = ARENA_ARRAY(p->arena, struct inet, REQUESTED_MAX);
 	if (ip.n && (r = add_requested(p, h, ip, err)) < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)

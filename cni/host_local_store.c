@@ -74,13 +74,13 @@ static int last_name(char name[32], size_t set)
 	return snprintf(name, 32, "last_reserved_ip.%zu", set);
 }
 
-bool host_store_last(struct host_store *s, size_t set, struct ip *ret)
+bool host_store_last(struct host_store *s, size_t set, struct inet *ret)
 {
-	char name[32], text[IP_TEXT];
+	char name[32], text[INET_TEXT];
 
 	(void)last_name(name, set);
 	ssize_t n = read_small(s, name, text, sizeof(text));
-	return n > 0 && ip_parse(str_trim(str_span(text, (size_t)n)), ret);
+	return n > 0 && inet_parse(str_trim(str_span(text, (size_t)n)), ret);
 }
 
 /* ---- reserving ---- */
@@ -92,14 +92,14 @@ static bool is_leftover(struct host_store *s, const char *name)
 	return read_small(s, name, &byte, 1) == 0;
 }
 
-int host_store_reserve(struct host_store *s, struct ip ip, const char *id, const char *ifname, size_t set, struct err *err)
+int host_store_reserve(struct host_store *s, struct inet ip, const char *id, const char *ifname, size_t set, struct err *err)
 {
-	char name[IP_TEXT], last[32], owner[OWNER_MAX];
+	char name[INET_TEXT], last[32], owner[OWNER_MAX];
 	int n = snprintf(owner, sizeof(owner), "%s\r\n%s", id, ifname), r;
 
 	if (n < 0 || (size_t)n >= sizeof(owner))
 		return err_set(err, ERR_INVALID, "the name of the container is too long");
-	(void)ip_text(ip, name);
+	(void)inet_text(ip, name);
 	if (faccessat(s->dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
 		if (!is_leftover(s, name))
 			return 0;
@@ -122,9 +122,9 @@ int host_store_reserve(struct host_store *s, struct ip ip, const char *id, const
 
 /* ---- searching ---- */
 
-static struct ip start_after(struct host_store *s, const struct host_range_set *set, size_t index, size_t *ret_range)
+static struct inet start_after(struct host_store *s, const struct host_range_set *set, size_t index, size_t *ret_range)
 {
-	struct ip last;
+	struct inet last;
 
 	*ret_range = 0;
 	if (!host_store_last(s, index, &last))
@@ -133,31 +133,31 @@ static struct ip start_after(struct host_store *s, const struct host_range_set *
 		const struct host_range *r = &set->ranges[i];
 		if (host_range_for(&(struct host_range_set){ &set->ranges[i], 1 }, last) == NULL)
 			continue;
-		*ret_range = ip_eq(last, r->end) ? (i + 1) % set->n : i;
-		return ip_eq(last, r->end) ? set->ranges[*ret_range].start : ip_next(last);
+		*ret_range = inet_eq(last, r->end) ? (i + 1) % set->n : i;
+		return inet_eq(last, r->end) ? set->ranges[*ret_range].start : inet_next(last);
 	}
 	return set->ranges[0].start;
 }
 
-int host_store_next(struct host_store *s, const struct host_range_set *set, size_t index, const char *id, const char *ifname, struct ip *ret,
+int host_store_next(struct host_store *s, const struct host_range_set *set, size_t index, const char *id, const char *ifname, struct inet *ret,
 		    struct err *err)
 {
 	size_t range;
-	struct ip start = start_after(s, set, index, &range), at = start;
+	struct inet start = start_after(s, set, index, &range), at = start;
 
 	do {
 		const struct host_range *r = &set->ranges[range];
-		if (!ip_eq(at, r->gateway)) {
+		if (!inet_eq(at, r->gateway)) {
 			int taken = host_store_reserve(s, at, id, ifname, index, err);
 			if (taken) {
 				*ret = at;
 				return taken < 0 ? taken : 0;
 			}
 		}
-		bool last = ip_eq(at, r->end);
+		bool last = inet_eq(at, r->end);
 		range = last ? (range + 1) % set->n : range;
-		at = last ? set->ranges[range].start : ip_next(at);
-	} while (!ip_eq(at, start));
+		at = last ? set->ranges[range].start : inet_next(at);
+	} while (!inet_eq(at, start));
 	return -ERR_NOT_FOUND;
 }
 
@@ -177,10 +177,10 @@ int host_store_each(struct host_store *s, host_store_visit *visit, void *arg, st
 	}
 	while ((e = readdir(d))) {
 		char text[OWNER_MAX];
-		struct ip ip;
+		struct inet ip;
 		str id, ifname;
 		ssize_t n;
-		if (!ip_parse(str_of(e->d_name), &ip) || (n = read_small(s, e->d_name, text, sizeof(text))) < 0)
+		if (!inet_parse(str_of(e->d_name), &ip) || (n = read_small(s, e->d_name, text, sizeof(text))) < 0)
 			continue;
 		/* Files of its first versions have no name of an interface. */
 		(void)str_cut(str_trim(str_span(text, (size_t)n)), '\n', &id, &ifname);

@@ -135,7 +135,7 @@ int link_list(struct netlink *n, struct arena *a, struct link **ret, size_t *ret
 
 /* ---- changing links ---- */
 
-static void put_ip(struct netlink_msg *m, uint16_t attr, struct ip a) { netlink_put(m, attr, a.b, ip_len(a)); }
+static void put_ip(struct netlink_msg *m, uint16_t attr, struct inet a) { netlink_put(m, attr, a.b, inet_len(a)); }
 
 static void put_veth_peer(struct netlink_msg *m, const struct link_spec *s)
 {
@@ -157,8 +157,8 @@ static void put_vxlan(struct netlink_msg *m, const struct link_spec *s)
 	netlink_put_u32(m, IFLA_VXLAN_ID, s->vni);
 	netlink_put_be16(m, IFLA_VXLAN_PORT, s->port);
 	netlink_put_u8(m, IFLA_VXLAN_LEARNING, 0);
-	if (ip_exists(s->local))
-		put_ip(m, ip_is_v4(s->local) ? IFLA_VXLAN_LOCAL : IFLA_VXLAN_LOCAL6, s->local);
+	if (inet_exists(s->local))
+		put_ip(m, inet_is_v4(s->local) ? IFLA_VXLAN_LOCAL : IFLA_VXLAN_LOCAL6, s->local);
 }
 
 int link_add(struct netlink *n, const struct link_spec *s, struct err *err)
@@ -247,31 +247,31 @@ int link_set_port(struct netlink *n, int index, bool hairpin, bool isolated, str
 
 /* ---- addresses ---- */
 
-static int change_addr(struct netlink *n, uint16_t type, uint16_t flags, int index, struct ip_net net, uint32_t addr_flags, struct err *err)
+static int change_addr(struct netlink *n, uint16_t type, uint16_t flags, int index, struct inet_net net, uint32_t addr_flags, struct err *err)
 {
 	CLEANUP(netlink_msg_done) struct netlink_msg m = NETLINK_MSG_INIT;
 	struct ifaddrmsg head = { .ifa_family = net.ip.family, .ifa_prefixlen = net.prefix, .ifa_index = (uint32_t)index };
-	char text[IP_TEXT];
+	char text[INET_TEXT];
 
-	head.ifa_scope = ip_is_loopback(net.ip) ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;
+	head.ifa_scope = inet_is_loopback(net.ip) ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;
 	netlink_begin(&m, type, flags, &head, sizeof(head));
 	put_ip(&m, IFA_LOCAL, net.ip);
 	put_ip(&m, IFA_ADDRESS, net.ip);
-	if (type == RTM_NEWADDR && ip_is_v4(net.ip) && net.prefix < 31)
-		put_ip(&m, IFA_BROADCAST, ip_net_last(net));
+	if (type == RTM_NEWADDR && inet_is_v4(net.ip) && net.prefix < 31)
+		put_ip(&m, IFA_BROADCAST, inet_net_last(net));
 	if (addr_flags)
 		netlink_put_u32(&m, IFA_FLAGS, addr_flags);
 	int r = netlink_do(n, &m, err);
-	return r < 0 ? err_wrap(err, r, "cannot %s address %s", type == RTM_NEWADDR ? "add" : "delete", ip_net_text(net, text)) : 0;
+	return r < 0 ? err_wrap(err, r, "cannot %s address %s", type == RTM_NEWADDR ? "add" : "delete", inet_net_text(net, text)) : 0;
 }
 
-int addr_add(struct netlink *n, int index, struct ip_net net, bool detect_duplicates, struct err *err)
+int addr_add(struct netlink *n, int index, struct inet_net net, bool detect_duplicates, struct err *err)
 {
 	return change_addr(n, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, index, net,
-			   ip_is_v4(net.ip) || detect_duplicates ? 0 : IFA_F_NODAD, err);
+			   inet_is_v4(net.ip) || detect_duplicates ? 0 : IFA_F_NODAD, err);
 }
 
-int addr_del(struct netlink *n, int index, struct ip_net net, struct err *err)
+int addr_del(struct netlink *n, int index, struct inet_net net, struct err *err)
 {
 	return change_addr(n, RTM_DELADDR, 0, index, net, 0, err);
 }
@@ -289,17 +289,17 @@ static void visit_addr(const struct nlmsghdr *h, void *arg)
 	    (c->index && (int)i->ifa_index != c->index) || (i->ifa_family != AF_INET && i->ifa_family != AF_INET6))
 		return;
 	struct addr addr = { .index = (int)i->ifa_index, .flags = i->ifa_flags, .scope = i->ifa_scope };
-	struct ip local = { 0 }, address = { 0 };
+	struct inet local = { 0 }, address = { 0 };
 	size_t want = i->ifa_family == AF_INET ? 4 : 16;
 	NETLINK_EACH(a, (const char *)i + NLMSG_ALIGN(sizeof(*i)), NLMSG_PAYLOAD(h, sizeof(*i))) {
 		unsigned type = netlink_attr_type(a);
 		if ((type == IFA_LOCAL || type == IFA_ADDRESS) && netlink_attr_len(a) == want)
-			*(type == IFA_LOCAL ? &local : &address) = ip_of(i->ifa_family, netlink_attr_data(a));
+			*(type == IFA_LOCAL ? &local : &address) = inet_of(i->ifa_family, netlink_attr_data(a));
 		else if (type == IFA_FLAGS)
 			addr.flags = netlink_attr_u32(a);
 	}
-	addr.net = (struct ip_net){ ip_exists(local) ? local : address, i->ifa_prefixlen };
-	if (ip_exists(addr.net.ip))
+	addr.net = (struct inet_net){ inet_exists(local) ? local : address, i->ifa_prefixlen };
+	if (inet_exists(addr.net.ip))
 		*(struct addr *)collect_room(c) = addr;
 }
 
@@ -328,8 +328,8 @@ static void put_gateway(struct netlink_msg *m, const struct route *r)
 		return;
 	}
 	memcpy(via, &family, sizeof(family));
-	memcpy(via + sizeof(family), r->gw.b, ip_len(r->gw));
-	netlink_put(m, RTA_VIA, via, sizeof(family) + ip_len(r->gw));
+	memcpy(via + sizeof(family), r->gw.b, inet_len(r->gw));
+	netlink_put(m, RTA_VIA, via, sizeof(family) + inet_len(r->gw));
 }
 
 static void put_metrics(struct netlink_msg *m, const struct route *r)
@@ -349,7 +349,7 @@ static int change_route(struct netlink *n, uint16_t type, uint16_t flags, const 
 	CLEANUP(netlink_msg_done) struct netlink_msg m = NETLINK_MSG_INIT;
 	bool add = type == RTM_NEWROUTE;
 	struct rtmsg head = { .rtm_family = r->dst.ip.family, .rtm_dst_len = r->dst.prefix, .rtm_type = add ? RTN_UNICAST : 0 };
-	char to[IP_TEXT], via[IP_TEXT];
+	char to[INET_TEXT], via[INET_TEXT];
 
 	head.rtm_table = r->table == 0 ? RT_TABLE_MAIN : r->table < 256 ? (uint8_t)r->table : RT_TABLE_UNSPEC;
 	head.rtm_protocol = r->protocol ? r->protocol : add ? RTPROT_BOOT : RTPROT_UNSPEC;
@@ -358,9 +358,9 @@ static int change_route(struct netlink *n, uint16_t type, uint16_t flags, const 
 	netlink_begin(&m, type, flags, &head, sizeof(head));
 	if (r->dst.prefix)
 		put_ip(&m, RTA_DST, r->dst.ip);
-	if (ip_exists(r->gw))
+	if (inet_exists(r->gw))
 		put_gateway(&m, r);
-	if (ip_exists(r->src))
+	if (inet_exists(r->src))
 		put_ip(&m, RTA_PREFSRC, r->src);
 	if (r->index)
 		netlink_put_u32(&m, RTA_OIF, (uint32_t)r->index);
@@ -370,8 +370,8 @@ static int change_route(struct netlink *n, uint16_t type, uint16_t flags, const 
 		netlink_put_u32(&m, RTA_PRIORITY, r->metric);
 	put_metrics(&m, r);
 	int result = netlink_do(n, &m, err);
-	return result < 0 ? err_wrap(err, result, "cannot %s route to %s%s%s", add ? "add" : "delete", ip_net_text(r->dst, to),
-				     ip_exists(r->gw) ? " via " : "", ip_text(r->gw, via)) : 0;
+	return result < 0 ? err_wrap(err, result, "cannot %s route to %s%s%s", add ? "add" : "delete", inet_net_text(r->dst, to),
+				     inet_exists(r->gw) ? " via " : "", inet_text(r->gw, via)) : 0;
 }
 
 int route_add(struct netlink *n, const struct route *route, enum route_how how, struct err *err)
@@ -394,7 +394,7 @@ static bool route_read(const struct nlmsghdr *h, struct route *ret)
 		return false;
 	*ret = (struct route){ .dst = { { .family = i->rtm_family }, i->rtm_dst_len }, .table = i->rtm_table, .scope = i->rtm_scope,
 			       .protocol = i->rtm_protocol, .onlink = i->rtm_flags & RTNH_F_ONLINK };
-	size_t want = ip_len(ret->dst.ip);
+	size_t want = inet_len(ret->dst.ip);
 	NETLINK_EACH(a, (const char *)i + NLMSG_ALIGN(sizeof(*i)), NLMSG_PAYLOAD(h, sizeof(*i))) {
 		unsigned type = netlink_attr_type(a);
 		if (type == RTA_OIF)
@@ -404,15 +404,15 @@ static bool route_read(const struct nlmsghdr *h, struct route *ret)
 		else if (type == RTA_PRIORITY)
 			ret->metric = netlink_attr_u32(a);
 		else if (type == RTA_VIA && netlink_attr_len(a) == 2 + 16)
-			ret->gw = ip_of(AF_INET6, (const char *)netlink_attr_data(a) + 2);
+			ret->gw = inet_of(AF_INET6, (const char *)netlink_attr_data(a) + 2);
 		else if (netlink_attr_len(a) != want)
 			continue;
 		else if (type == RTA_DST)
-			ret->dst.ip = ip_of(i->rtm_family, netlink_attr_data(a));
+			ret->dst.ip = inet_of(i->rtm_family, netlink_attr_data(a));
 		else if (type == RTA_GATEWAY)
-			ret->gw = ip_of(i->rtm_family, netlink_attr_data(a));
+			ret->gw = inet_of(i->rtm_family, netlink_attr_data(a));
 		else if (type == RTA_PREFSRC)
-			ret->src = ip_of(i->rtm_family, netlink_attr_data(a));
+			ret->src = inet_of(i->rtm_family, netlink_attr_data(a));
 	}
 	return true;
 }
@@ -452,11 +452,11 @@ static void visit_route_link(const struct nlmsghdr *h, void *arg)
 			*(int *)arg = (int)netlink_attr_u32(a);
 }
 
-int route_link_to(struct netlink *n, struct ip to, int *ret_index, struct err *err)
+int route_link_to(struct netlink *n, struct inet to, int *ret_index, struct err *err)
 {
 	CLEANUP(netlink_msg_done) struct netlink_msg m = NETLINK_MSG_INIT;
-	struct rtmsg head = { .rtm_family = to.family, .rtm_dst_len = ip_bits(to) };
-	char text[IP_TEXT];
+	struct rtmsg head = { .rtm_family = to.family, .rtm_dst_len = inet_bits(to) };
+	char text[INET_TEXT];
 
 	*ret_index = 0;
 	netlink_begin(&m, RTM_GETROUTE, 0, &head, sizeof(head));
@@ -464,7 +464,7 @@ int route_link_to(struct netlink *n, struct ip to, int *ret_index, struct err *e
 	int r = netlink_ask(n, &m, visit_route_link, ret_index, err);
 	if (r == 0 && !*ret_index)
 		r = err_set(err, ERR_NOT_FOUND, "no link");
-	return r < 0 ? err_wrap(err, r, "cannot find the way to %s", ip_text(to, text)) : 0;
+	return r < 0 ? err_wrap(err, r, "cannot find the way to %s", inet_text(to, text)) : 0;
 }
 
 /* ---- neighbours ---- */
@@ -474,14 +474,14 @@ static int change_neigh(struct netlink *n, uint16_t type, uint16_t flags, const 
 	CLEANUP(netlink_msg_done) struct netlink_msg m = NETLINK_MSG_INIT;
 	struct ndmsg head = { .ndm_family = g->fdb ? AF_BRIDGE : g->ip.family, .ndm_ifindex = g->index, .ndm_state = NUD_PERMANENT,
 			      .ndm_flags = g->fdb ? NTF_SELF : 0 };
-	char text[IP_TEXT];
+	char text[INET_TEXT];
 
 	netlink_begin(&m, type, flags, &head, sizeof(head));
 	put_ip(&m, NDA_DST, g->ip);
 	if (g->fdb || type == RTM_NEWNEIGH)
 		netlink_put(&m, NDA_LLADDR, g->mac, sizeof(g->mac));
 	int r = netlink_do(n, &m, err);
-	return r < 0 ? err_wrap(err, r, "cannot %s neighbour %s", type == RTM_NEWNEIGH ? "add" : "delete", ip_text(g->ip, text)) : 0;
+	return r < 0 ? err_wrap(err, r, "cannot %s neighbour %s", type == RTM_NEWNEIGH ? "add" : "delete", inet_text(g->ip, text)) : 0;
 }
 
 int neigh_set(struct netlink *n, const struct neigh *neigh, struct err *err)

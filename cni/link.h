@@ -8,10 +8,12 @@
 
 #include <net/if.h>
 
-#include "cni/ip.h"
+#include "cni/inet.h"
 #include "cni/netlink.h"
 
 /* ---- links ---- */
+
+enum { LINK_OPER_UP = 6 /* IF_OPER_UP of a header that goes with no other */ };
 
 struct link {
 	int index;
@@ -20,7 +22,7 @@ struct link {
 	unsigned flags;        /* IFF_UP, ... */
 	unsigned promisc;      /* how many want it */
 	uint32_t mtu;
-	uint8_t operstate;     /* IF_OPER_UP, ... */
+	uint8_t operstate;     /* LINK_OPER_UP: frames pass */
 	bool has_mac;
 	uint8_t mac[6];
 	char name[IFNAMSIZ], kind[IFNAMSIZ];  /* kind: "veth", "bridge", ...; "" for hardware and lo */
@@ -41,7 +43,7 @@ struct link_spec {
 	int peer_netns;            /* veth: descriptor of a namespace; 0: this one */
 	uint32_t vni;              /* vxlan; it learns nothing by itself */
 	uint16_t port;
-	struct ip local;
+	struct inet local;
 };
 
 /* -ERR_ALREADY_EXISTS when the name (or that of the peer) is taken. */
@@ -70,20 +72,20 @@ struct addr {
 	int index;
 	uint32_t flags;            /* IFA_F_TENTATIVE, ... */
 	uint8_t scope;
-	struct ip_net net;         /* our own, also on point-to-point links */
+	struct inet_net net;         /* our own, also on point-to-point links */
 };
 
 /* Without duplicate address detection unless asked for: nobody else gives these addresses away, and it takes a second. */
-int addr_add(struct netlink *n, int index, struct ip_net net, bool detect_duplicates, struct err *err);
-int addr_del(struct netlink *n, int index, struct ip_net net, struct err *err);
+int addr_add(struct netlink *n, int index, struct inet_net net, bool detect_duplicates, struct err *err);
+int addr_del(struct netlink *n, int index, struct inet_net net, struct err *err);
 /* Of one link (index 0: of all), both families. */
 int addr_list(struct netlink *n, int index, struct arena *a, struct addr **ret, size_t *ret_n, struct err *err);
 
 /* ---- routes ---- */
 
 struct route {
-	struct ip_net dst;         /* 0.0.0.0/0 and ::/0: default */
-	struct ip gw, src;         /* none: family 0; gw may be of the other family */
+	struct inet_net dst;         /* 0.0.0.0/0 and ::/0: default */
+	struct inet gw, src;         /* none: family 0; gw may be of the other family */
 	int index;
 	uint32_t table, metric, mtu, advmss;
 	uint8_t scope, protocol;   /* protocol 0: RTPROT_BOOT when added; not looked at when deleted */
@@ -97,14 +99,14 @@ int route_del(struct netlink *n, const struct route *route, struct err *err);
 /* The main table's (and others') unicast routes of a family. */
 int route_list(struct netlink *n, int family, struct arena *a, struct route **ret, size_t *ret_n, struct err *err);
 /* The link that packets to this address leave by. */
-int route_link_to(struct netlink *n, struct ip to, int *ret_index, struct err *err);
+int route_link_to(struct netlink *n, struct inet to, int *ret_index, struct err *err);
 
 /* ---- neighbours ---- */
 
 /* Who has an address on a link; or, for vxlan (dst), where frames to a hardware address are sent. */
 struct neigh {
 	int index;
-	struct ip ip;              /* the neighbour; or with fdb: the far end of the tunnel */
+	struct inet ip;              /* the neighbour; or with fdb: the far end of the tunnel */
 	bool fdb;
 	uint8_t mac[6];
 };

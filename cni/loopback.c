@@ -22,12 +22,12 @@ static int addresses(struct attach *t, struct plugin *p, struct val *ret, struct
 	int r = addr_list(&t->pod, t->pod_link.index, p->arena, &addrs, &n, err);
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		bool six = !ip_is_v4(addrs[i].net.ip);
-		char text[IP_TEXT];
-		if (!ip_is_loopback(addrs[i].net.ip))
-			return err_set(err, ERR_CONFLICT, "loopback interface found with non-loopback address \"%s\"", ip_text(addrs[i].net.ip, text));
+		bool six = !inet_is_v4(addrs[i].net.ip);
+		char text[INET_TEXT];
+		if (!inet_is_loopback(addrs[i].net.ip))
+			return err_set(err, ERR_CONFLICT, "loopback interface found with non-loopback address \"%s\"", inet_text(addrs[i].net.ip, text));
 		if (!seen[six])
-			val_add_item(&ips, OBJECT(p->arena, F(address, val_of_str(ip_net_str(p->arena, addrs[i].net))), F(interface, val_of_int(0))));
+			val_add_item(&ips, OBJECT(p->arena, F(address, val_of_str(inet_net_str(p->arena, addrs[i].net))), F(interface, val_of_int(0))));
 		seen[six] = true;
 	}
 	*ret = val_end_list(&ips);

@@ -114,6 +114,13 @@ void nft_set_flush(struct nft_batch *b, const char *set)
 	begin_elements(b, NFT_MSG_DELSETELEM, 0, set);
 }
 
+void nft_set_delete(struct nft_batch *b, const char *set)
+{
+	begin(b, NFT_MSG_DELSET, 0);
+	netlink_put_str(&b->msg, NFTA_SET_TABLE, b->table);
+	netlink_put_str(&b->msg, NFTA_SET_NAME, set);
+}
+
 static void put_value(struct netlink_msg *m, uint16_t attr, const void *data, size_t n)
 {
 	size_t nest = netlink_nest(m, attr);
@@ -121,25 +128,25 @@ static void put_value(struct netlink_msg *m, uint16_t attr, const void *data, si
 	netlink_nest_end(m, nest);
 }
 
-static void put_element(struct nft_batch *b, struct ip at, bool end)
+static void put_element(struct nft_batch *b, struct inet at, bool end)
 {
 	size_t nest = netlink_nest(&b->msg, NFTA_LIST_ELEM);
-	put_value(&b->msg, NFTA_SET_ELEM_KEY, at.b, ip_len(at));
+	put_value(&b->msg, NFTA_SET_ELEM_KEY, at.b, inet_len(at));
 	if (end)
 		netlink_put_be32(&b->msg, NFTA_SET_ELEM_FLAGS, NFT_SET_ELEM_INTERVAL_END);
 	netlink_nest_end(&b->msg, nest);
 }
 
-void nft_set_add(struct nft_batch *b, const char *set, const struct ip_net *nets, size_t n)
+void nft_set_add(struct nft_batch *b, const char *set, const struct inet_net *nets, size_t n)
 {
 	for (size_t i = 0; i < n;) {
 		begin_elements(b, NFT_MSG_NEWSETELEM, NLM_F_CREATE, set);
 		size_t nest = netlink_nest(&b->msg, NFTA_SET_ELEM_LIST_ELEMENTS);
 		for (size_t stop = MIN(n, i + SET_ELEMENTS_MAX); i < stop; i++) {
 			/* An interval ends before its end; the one up to the last address has none. */
-			struct ip after = ip_next(ip_net_last(nets[i]));
-			put_element(b, ip_net_first(nets[i]), false);
-			if (!ip_is_zero(after))
+			struct inet after = inet_next(inet_net_last(nets[i]));
+			put_element(b, inet_net_first(nets[i]), false);
+			if (!inet_is_zero(after))
 				put_element(b, after, true);
 		}
 		netlink_nest_end(&b->msg, nest);
@@ -217,15 +224,15 @@ static void cmp(struct nft_batch *b, uint32_t op, const void *data, size_t n)
 	expr_end(b, e);
 }
 
-static void mask(struct nft_batch *b, struct ip m)
+static void mask(struct nft_batch *b, struct inet m)
 {
 	static const uint8_t zero[16];
 	struct expr e = expr(b, "bitwise");
 	netlink_put_be32(&b->msg, NFTA_BITWISE_SREG, NFT_REG_1);
 	netlink_put_be32(&b->msg, NFTA_BITWISE_DREG, NFT_REG_1);
-	netlink_put_be32(&b->msg, NFTA_BITWISE_LEN, (uint32_t)ip_len(m));
-	put_value(&b->msg, NFTA_BITWISE_MASK, m.b, ip_len(m));
-	put_value(&b->msg, NFTA_BITWISE_XOR, zero, ip_len(m));
+	netlink_put_be32(&b->msg, NFTA_BITWISE_LEN, (uint32_t)inet_len(m));
+	put_value(&b->msg, NFTA_BITWISE_MASK, m.b, inet_len(m));
+	put_value(&b->msg, NFTA_BITWISE_XOR, zero, inet_len(m));
 	expr_end(b, e);
 }
 
@@ -265,16 +272,16 @@ static void load_ip(struct nft_batch *b, enum nft_side side, int family)
 	payload(b, NFT_PAYLOAD_NETWORK_HEADER, (v4 ? 12 : 8) + (side == NFT_TO ? len : 0), len);
 }
 
-void nft_match_ip(struct nft_batch *b, enum nft_side side, struct ip_net net, bool not)
+void nft_match_ip(struct nft_batch *b, enum nft_side side, struct inet_net net, bool not)
 {
 	nft_match_family(b, net.ip.family);
 	if (net.prefix == 0 && !not)
 		return;
 	load_ip(b, side, net.ip.family);
-	if (net.prefix < ip_bits(net.ip))
-		mask(b, ip_net_mask(net));
-	struct ip first = ip_net_first(net);
-	cmp(b, not ? NFT_CMP_NEQ : NFT_CMP_EQ, first.b, ip_len(first));
+	if (net.prefix < inet_bits(net.ip))
+		mask(b, inet_net_mask(net));
+	struct inet first = inet_net_first(net);
+	cmp(b, not ? NFT_CMP_NEQ : NFT_CMP_EQ, first.b, inet_len(first));
 }
 
 void nft_match_set(struct nft_batch *b, enum nft_side side, const char *set, int family)
@@ -330,15 +337,15 @@ void nft_match_link(struct nft_batch *b, const char *name, bool not)
 	cmp(b, not ? NFT_CMP_NEQ : NFT_CMP_EQ, text, sizeof(text));
 }
 
-void nft_dnat(struct nft_batch *b, struct ip to, uint16_t port)
+void nft_dnat(struct nft_batch *b, struct inet to, uint16_t port)
 {
 	uint16_t p = htons(port);
 
-	immediate(b, NFT_REG_1, to.b, ip_len(to));
+	immediate(b, NFT_REG_1, to.b, inet_len(to));
 	immediate(b, NFT_REG_2, &p, sizeof(p));
 	struct expr e = expr(b, "nat");
 	netlink_put_be32(&b->msg, NFTA_NAT_TYPE, NFT_NAT_DNAT);
-	netlink_put_be32(&b->msg, NFTA_NAT_FAMILY, ip_is_v4(to) ? NFPROTO_IPV4 : NFPROTO_IPV6);
+	netlink_put_be32(&b->msg, NFTA_NAT_FAMILY, inet_is_v4(to) ? NFPROTO_IPV4 : NFPROTO_IPV6);
 	netlink_put_be32(&b->msg, NFTA_NAT_REG_ADDR_MIN, NFT_REG_1);
 	netlink_put_be32(&b->msg, NFTA_NAT_REG_PROTO_MIN, NFT_REG_2);
 	expr_end(b, e);

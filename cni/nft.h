@@ -13,7 +13,7 @@
 #ifndef C8S_CNI_NFT_H
 #define C8S_CNI_NFT_H
 
-#include "cni/ip.h"
+#include "cni/inet.h"
 #include "cni/netlink.h"
 
 struct nft_batch {
@@ -39,8 +39,10 @@ void nft_chain_flush(struct nft_batch *b, const char *chain);
 /* A set of networks of one family; fine when it exists. */
 void nft_set(struct nft_batch *b, const char *set, int family);
 void nft_set_flush(struct nft_batch *b, const char *set);
+/* No rule may use it any more. */
+void nft_set_delete(struct nft_batch *b, const char *set);
 /* The networks must not overlap. */
-void nft_set_add(struct nft_batch *b, const char *set, const struct ip_net *nets, size_t n);
+void nft_set_add(struct nft_batch *b, const char *set, const struct inet_net *nets, size_t n);
 
 /* A rule at the end of a chain; the comment (at most NFT_COMMENT_MAX bytes, may be NULL) is how it is found again. */
 enum { NFT_COMMENT_MAX = 250 };
@@ -51,7 +53,7 @@ enum nft_side { NFT_FROM, NFT_TO };
 
 void nft_match_family(struct nft_batch *b, int family);
 /* Also matches the family. */
-void nft_match_ip(struct nft_batch *b, enum nft_side side, struct ip_net net, bool not);
+void nft_match_ip(struct nft_batch *b, enum nft_side side, struct inet_net net, bool not);
 void nft_match_set(struct nft_batch *b, enum nft_side side, const char *set, int family);
 void nft_match_protocol(struct nft_batch *b, uint8_t protocol);
 void nft_match_to_port(struct nft_batch *b, uint16_t port);
@@ -61,7 +63,7 @@ void nft_match_original_port(struct nft_batch *b, uint16_t port);
 void nft_match_to_local(struct nft_batch *b);
 /* Came in by this link. */
 void nft_match_link(struct nft_batch *b, const char *name, bool not);
-void nft_dnat(struct nft_batch *b, struct ip to, uint16_t port);
+void nft_dnat(struct nft_batch *b, struct inet to, uint16_t port);
 void nft_masquerade(struct nft_batch *b);
 void nft_jump(struct nft_batch *b, const char *chain);
 void nft_accept(struct nft_batch *b);

@@ -7,7 +7,7 @@
 #ifndef C8S_CNI_PLUGIN_H
 #define C8S_CNI_PLUGIN_H
 
-#include "cni/ip.h"
+#include "cni/inet.h"
 #include "cni/rules.h"
 #include "codec/val.h"
 

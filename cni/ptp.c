@@ -31,12 +31,12 @@ static int load(struct plugin *p, struct conf *c, struct err *err)
 static int pod_routes(struct attach *t, const struct attach_ip *ip, struct err *err)
 {
 	int index = t->pod_link.index, r;
-	struct ip_net net = { ip_net_first(ip->net), ip->net.prefix };
+	struct inet_net net = { inet_net_first(ip->net), ip->net.prefix };
 	struct route direct = { .dst = net, .index = index };
-	struct route gateway = { .dst = ip_net_host(ip->gateway), .src = ip->net.ip, .index = index, .scope = RT_SCOPE_LINK };
+	struct route gateway = { .dst = inet_net_host(ip->gateway), .src = ip->net.ip, .index = index, .scope = RT_SCOPE_LINK };
 	struct route rest = { .dst = net, .gw = ip->gateway, .src = ip->net.ip, .index = index };
 
-	if (ip->net.prefix == ip_bits(ip->net.ip))
+	if (ip->net.prefix == inet_bits(ip->net.ip))
 		return route_add(&t->pod, &gateway, ROUTE_REPLACE, err);
 	if ((r = route_del(&t->pod, &direct, err)) < 0 || (r = route_add(&t->pod, &gateway, ROUTE_NEW, err)) < 0)
 		return r;
@@ -45,8 +45,8 @@ static int pod_routes(struct attach *t, const struct attach_ip *ip, struct err *
 
 static int node_side(struct attach *t, const struct attach_ip *ip, struct err *err)
 {
-	struct route to_pod = { .dst = ip_net_host(ip->net.ip), .index = t->host_link.index, .scope = RT_SCOPE_LINK };
-	int r = addr_add(&t->host, t->host_link.index, ip_net_host(ip->gateway), false, err);
+	struct route to_pod = { .dst = inet_net_host(ip->net.ip), .index = t->host_link.index, .scope = RT_SCOPE_LINK };
+	int r = addr_add(&t->host, t->host_link.index, inet_net_host(ip->gateway), false, err);
 	return r < 0 ? r : route_add(&t->host, &to_pod, ROUTE_REPLACE, err);
 }
 
@@ -76,9 +76,9 @@ static int connect_pod(struct attach *t, struct plugin *p, const struct conf *c,
 	attach_mac(ips[0].net.ip, mac);
 	o.mac = mac;
 	for (size_t i = 0; i < n; i++) {
-		if (!ip_exists(ips[i].gateway))
-			ips[i].gateway = ip_next(ip_net_first(ips[i].net));
-		struct val ip = val_with(p->arena, val_at(val_get(*result, ips), i), val_of_str(ip_str(p->arena, ips[i].gateway)), gateway);
+		if (!inet_exists(ips[i].gateway))
+			ips[i].gateway = inet_next(inet_net_first(ips[i].net));
+		struct val ip = val_with(p->arena, val_at(val_get(*result, ips), i), val_of_str(inet_str(p->arena, ips[i].gateway)), gateway);
 		val_add_item(&list, val_with(p->arena, ip, val_of_int(1), interface));
 	}
 	*result = val_with(p->arena, *result, val_end_list(&list), ips);
@@ -102,26 +102,12 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 	if ((r = ipam_add(p, &result, err)) < 0)
 		return r;
 	if ((r = connect_pod(&t, p, &c, &result, err)) < 0) {
-		struct rules_owner owner = plugin_owner(p);
-		(void)attach_remove(p, NULL);
-		if (c.masquerade)
-			(void)rules_remove(RULES_MASQUERADE, &owner, NULL);
-		(void)ipam_del(p, NULL);
+		(void)attach_del(p, NULL);
 		return r;
 	}
 	result = val_with(p->arena, result, LIST(p->arena, attach_interface(p, &t.host_link, false), attach_interface(p, &t.pod_link, true)), interfaces);
 	*ret = attach_dns(p, val_with(p->arena, result, VAL_LIT(CNI_VERSION), cniVersion));
 	return 0;
-}
-
-static int del(struct plugin *p, struct err *err)
-{
-	struct rules_owner owner = plugin_owner(p);
-	int r = attach_remove(p, err);
-
-	if (r < 0 || (val_bool(p->config, ipMasq) && (r = rules_remove(RULES_MASQUERADE, &owner, err)) < 0))
-		return r;
-	return ipam_used(p) ? ipam_del(p, err) : 0;
 }
 
 static int check(struct plugin *p, struct err *err)
@@ -135,17 +121,6 @@ static int check(struct plugin *p, struct err *err)
 	return attach_check(&t, p, err);
 }
 
-static int gc(struct plugin *p, struct err *err)
-{
-	struct rules_owner *valid;
-	size_t n;
-	int r = plugin_valid(p, &valid, &n, err);
-
-	if (r < 0 || (val_bool(p->config, ipMasq) && (r = rules_collect(RULES_MASQUERADE, p->network, valid, n, err)) < 0))
-		return r;
-	return ipam_used(p) ? ipam_gc(p, err) : 0;
-}
-
 static int status(struct plugin *p, struct err *err)
 {
 	struct conf c;
@@ -153,4 +128,4 @@ static int status(struct plugin *p, struct err *err)
 	return r < 0 ? r : ipam_status(p, err);
 }
 
-const struct plugin_ops plugin_ptp = { "ptp", add, check, del, gc, status };
+const struct plugin_ops plugin_ptp = { "ptp", add, check, attach_del, attach_gc, status };

@@ -13,9 +13,9 @@ static const char table[] = "c8s_cni", host_ports[] = "hostports", hairpin[] = "
 
 static void multicast_rule(struct nft_batch *b, const char *chain, const char *net)
 {
-	struct ip_net multicast;
+	struct inet_net multicast;
 
-	(void)ip_net_parse(str_of(net), &multicast);
+	(void)inet_net_parse(str_of(net), &multicast);
 	nft_rule_begin(b, chain, NULL);
 	nft_match_ip(b, NFT_TO, multicast, false);
 	nft_return(b);
@@ -123,7 +123,7 @@ static int change(const struct change *c, struct err *err)
 struct owned {
 	unsigned kinds;
 	const char *comment;
-	const struct ip_net *nets;
+	const struct inet_net *nets;
 	const struct rules_ports *sets;
 	size_t n;
 };
@@ -142,14 +142,14 @@ static void build_masquerade(struct nft_batch *b, const void *arg)
 
 	for (size_t i = 0; i < o->n; i++) {
 		nft_rule_begin(b, masquerade, o->comment);
-		nft_match_ip(b, NFT_FROM, ip_net_host(o->nets[i].ip), false);
+		nft_match_ip(b, NFT_FROM, inet_net_host(o->nets[i].ip), false);
 		nft_match_ip(b, NFT_TO, o->nets[i], true);
 		nft_masquerade(b);
 		nft_rule_end(b);
 	}
 }
 
-int rules_masquerade(const struct rules_owner *owner, const struct ip_net *nets, size_t n, struct err *err)
+int rules_masquerade(const struct rules_owner *owner, const struct inet_net *nets, size_t n, struct err *err)
 {
 	char comment[NFT_COMMENT_MAX + 1];
 	struct owned o = { RULES_MASQUERADE, comment, nets, NULL, n };
@@ -175,8 +175,8 @@ static void host_port_rule(struct nft_batch *b, const char *comment, const struc
 	nft_rule_begin(b, host_ports, comment);
 	nft_match_family(b, s->pod.ip.family);
 	match_conditions(b, s);
-	if (ip_exists(p->host_ip) && !ip_is_zero(p->host_ip))
-		nft_match_ip(b, NFT_TO, ip_net_host(p->host_ip), false);
+	if (inet_exists(p->host_ip) && !inet_is_zero(p->host_ip))
+		nft_match_ip(b, NFT_TO, inet_net_host(p->host_ip), false);
 	nft_match_protocol(b, p->protocol);
 	nft_match_to_port(b, p->host_port);
 	nft_dnat(b, s->pod.ip, p->port);
@@ -187,11 +187,11 @@ static void host_port_rule(struct nft_batch *b, const char *comment, const struc
  * The pod itself and its neighbours on the bridge would be answered directly, without the way back through the
  * translation; and an answer to 127.0.0.1 would never leave the pod.
  */
-static void hairpin_rule(struct nft_batch *b, const char *comment, const struct rules_ports *s, const struct rules_port *p, struct ip_net from)
+static void hairpin_rule(struct nft_batch *b, const char *comment, const struct rules_ports *s, const struct rules_port *p, struct inet_net from)
 {
 	nft_rule_begin(b, hairpin, comment);
 	nft_match_ip(b, NFT_FROM, from, false);
-	nft_match_ip(b, NFT_TO, ip_net_host(s->pod.ip), false);
+	nft_match_ip(b, NFT_TO, inet_net_host(s->pod.ip), false);
 	nft_match_protocol(b, p->protocol);
 	nft_match_original_port(b, p->host_port);
 	nft_masquerade(b);
@@ -201,21 +201,21 @@ static void hairpin_rule(struct nft_batch *b, const char *comment, const struct 
 static void build_host_ports(struct nft_batch *b, const void *arg)
 {
 	const struct owned *o = arg;
-	const struct ip_net localhost = { { AF_INET, { 127 } }, 8 };
+	const struct inet_net localhost = { { AF_INET, { 127 } }, 8 };
 
 	for (size_t i = 0; i < o->n; i++) {
 		const struct rules_ports *s = &o->sets[i];
-		struct ip_net from = s->pod;
+		struct inet_net from = s->pod;
 		from.prefix = s->masquerade_all ? 0 : from.prefix;
 		for (size_t k = 0; k < s->n; k++) {
 			const struct rules_port *p = &s->ports[k];
-			if (ip_exists(p->host_ip) && p->host_ip.family != s->pod.ip.family)
+			if (inet_exists(p->host_ip) && p->host_ip.family != s->pod.ip.family)
 				continue;
 			host_port_rule(b, o->comment, s, p);
 			if (!s->snat)
 				continue;
 			hairpin_rule(b, o->comment, s, p, from);
-			if (ip_is_v4(s->pod.ip) && !s->masquerade_all)
+			if (inet_is_v4(s->pod.ip) && !s->masquerade_all)
 				hairpin_rule(b, o->comment, s, p, localhost);
 		}
 	}
@@ -233,7 +233,7 @@ int rules_host_ports(const struct rules_owner *owner, const struct rules_ports *
 
 struct pods {
 	const char *network, *set[2];
-	struct ip_net *nets[2];
+	struct inet_net *nets[2];
 	size_t n[2];
 };
 
@@ -251,6 +251,10 @@ static void build_pods(struct nft_batch *b, const void *arg)
 
 	for (size_t i = 0; i < 2; i++) {
 		nft_set(b, p->set[i], families[i]);
+		if (!p->n[i]) {
+			nft_set_delete(b, p->set[i]);
+			continue;
+		}
 		nft_set_flush(b, p->set[i]);
 		nft_set_add(b, p->set[i], p->nets[i], p->n[i]);
 		nft_rule_begin(b, pods, p->network);
@@ -262,13 +266,13 @@ static void build_pods(struct nft_batch *b, const void *arg)
 
 static int by_place(const void *a, const void *b)
 {
-	const struct ip_net *x = a, *y = b;
-	int order = ip_cmp(ip_net_first(*x), ip_net_first(*y));
+	const struct inet_net *x = a, *y = b;
+	int order = inet_cmp(inet_net_first(*x), inet_net_first(*y));
 	return order ? order : (int)x->prefix - (int)y->prefix;
 }
 
 /* Those of one family in order, without those that lie in another: two networks overlap only so. */
-static size_t sort_nets(struct ip_net *ret, const struct ip_net *nets, size_t n, int family)
+static size_t sort_nets(struct inet_net *ret, const struct inet_net *nets, size_t n, int family)
 {
 	size_t kept = 0, found = 0;
 
@@ -278,12 +282,12 @@ static size_t sort_nets(struct ip_net *ret, const struct ip_net *nets, size_t n,
 	if (found)
 		qsort(ret, found, sizeof(*ret), by_place);
 	for (size_t i = 0; i < found; i++)
-		if (!kept || !ip_net_has(ret[kept - 1], ret[i].ip))
+		if (!kept || !inet_net_has(ret[kept - 1], ret[i].ip))
 			ret[kept++] = ret[i];
 	return kept;
 }
 
-int rules_pods(const char *network, const struct ip_net *nets, size_t n, struct err *err)
+int rules_pods(const char *network, const struct inet_net *nets, size_t n, struct err *err)
 {
 	CLEANUP(arena_done) struct arena arena = ARENA_INIT;
 	struct pods p = { .network = network };
@@ -292,7 +296,7 @@ int rules_pods(const char *network, const struct ip_net *nets, size_t n, struct 
 		return err_set(err, ERR_INVALID, "the name of the network is longer than %d bytes", NFT_COMMENT_MAX - 10);
 	for (size_t i = 0; i < 2; i++) {
 		p.set[i] = arena_printf(&arena, "pods%d_%s", i ? 6 : 4, network).p;
-		p.nets[i] = ARENA_ARRAY(&arena, struct ip_net, n + 1);
+		p.nets[i] = ARENA_ARRAY(&arena, struct inet_net, n + 1);
 		p.n[i] = sort_nets(p.nets[i], nets, n, families[i]);
 	}
 	return change(&(struct change){ is_pods, build_pods, &p }, err);

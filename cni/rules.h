@@ -17,7 +17,7 @@
 #ifndef C8S_CNI_RULES_H
 #define C8S_CNI_RULES_H
 
-#include "cni/ip.h"
+#include "cni/inet.h"
 
 /* An attachment; network alone: see rules_remove. */
 struct rules_owner {
@@ -25,23 +25,23 @@ struct rules_owner {
 };
 
 /* Masquerades what goes from these addresses to outside of their networks. Replaces what the owner had. */
-int rules_masquerade(const struct rules_owner *o, const struct ip_net *nets, size_t n, struct err *err);
+int rules_masquerade(const struct rules_owner *o, const struct inet_net *nets, size_t n, struct err *err);
 
 /* Something that a connection must fulfil. */
 struct rules_condition {
 	bool not, source;
-	struct ip_net net;         /* an address; or (family 0): */
+	struct inet_net net;         /* an address; or (family 0): */
 	const char *link;          /* the link that it comes in by */
 };
 
 struct rules_port {
 	uint16_t host_port, port;
 	uint8_t protocol;          /* IPPROTO_TCP, ... */
-	struct ip host_ip;         /* none: all */
+	struct inet host_ip;         /* none: all */
 };
 
 struct rules_ports {
-	struct ip_net pod;
+	struct inet_net pod;
 	const struct rules_port *ports;
 	size_t n;
 	const struct rules_condition *conditions;
@@ -53,7 +53,7 @@ struct rules_ports {
 int rules_host_ports(const struct rules_owner *o, const struct rules_ports *sets, size_t n, struct err *err);
 
 /* Pods of the network's other nodes are not masqueraded for. Replaces what the network had; n may be 0. */
-int rules_pods(const char *network, const struct ip_net *nets, size_t n, struct err *err);
+int rules_pods(const char *network, const struct inet_net *nets, size_t n, struct err *err);
 
 enum rules_kind { RULES_MASQUERADE = 1, RULES_HOST_PORTS = 2 };
 

@@ -32,6 +32,7 @@ struct grpc_server {
 struct grpc_server_call {
 	struct http_source source;
 	struct http_exchange *x;
+	const struct grpc_method *method;
 	struct fiber *fiber;          /* of the handler, while it runs */
 	bool answering;               /* the source is the connection's */
 	bool stopped;                 /* nobody takes it any more */
@@ -119,6 +120,8 @@ int grpc_reply(struct grpc_server_call *c, str message, struct err *err)
 
 struct arena *grpc_call_arena(struct grpc_server_call *c) { return c->x->arena; }
 
+const struct grpc_method *grpc_call_method(const struct grpc_server_call *c) { return c->method; }
+
 /* The handler has returned r. */
 static void end(struct grpc_server_call *c, int r, const struct err *err)
 {
@@ -175,7 +178,7 @@ static int unknown(str path, struct err *err)
 /* (suspends) Within the time that the client gives it. */
 static int call(struct grpc_server *s, struct grpc_server_call *c, struct err *err)
 {
-	const struct grpc_method *m = map_get(&s->methods, c->x->path);
+	const struct grpc_method *m = c->method = map_get(&s->methods, c->x->path);
 	str timeout = http_request_header(c->x, STR("grpc-timeout")), request;
 	int64_t ns = timeout.n ? grpc_timeout_parse(timeout) : INT64_MAX;
 	int r;

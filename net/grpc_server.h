@@ -19,6 +19,7 @@ struct grpc_method {
 	str path;                     /* "/runtime.v1.RuntimeService/Version" */
 	grpc_handler *handle;
 	bool stream;                  /* of answers */
+	const void *user;             /* for whoever handles several methods alike */
 };
 
 struct grpc_server_options {
@@ -38,6 +39,8 @@ void grpc_server_free(struct grpc_server *s); /* NULL is fine */
 
 /* (suspends) One message of the answer. */
 int grpc_reply(struct grpc_server_call *call, str message, struct err *err);
+/* Which one was called. */
+const struct grpc_method *grpc_call_method(const struct grpc_server_call *call);
 /* Lives as long as the call. */
 struct arena *grpc_call_arena(struct grpc_server_call *call);
 

@@ -63,9 +63,12 @@ static int broken_stream(struct grpc_server_call *call, str request, void *arg, 
 }
 
 static const struct grpc_method methods[] = {
-	{ STR_INIT("/t/Echo"), echo, false },	{ STR_INIT("/t/Refuse"), refuse, false },
-	{ STR_INIT("/t/Slow"), slow, false },	{ STR_INIT("/t/Flood"), flood, true },
-	{ STR_INIT("/t/Broken"), broken_stream, true }, { STR_INIT("/t/Wait"), slow, true },
+	{ .path = STR_INIT("/t/Echo"), .handle = echo },
+	{ .path = STR_INIT("/t/Refuse"), .handle = refuse },
+	{ .path = STR_INIT("/t/Slow"), .handle = slow },
+	{ .path = STR_INIT("/t/Flood"), .handle = flood, .stream = true },
+	{ .path = STR_INIT("/t/Broken"), .handle = broken_stream, .stream = true },
+	{ .path = STR_INIT("/t/Wait"), .handle = slow, .stream = true },
 };
 
 static int server_main(void *arg)

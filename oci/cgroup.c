@@ -145,6 +145,13 @@ static void find_mounts(void)
 		known |= found.mounts[i].controllers;
 	bool v1 = known & ((1U << CGROUP_SYSTEMD) - 1), v2 = known & 1U << CGROUP_UNIFIED;
 	found.mode = v1 && v2 ? CGROUP_HYBRID : v2 ? CGROUP_V2 : CGROUP_V1;
+	/* Beside a whole v2 the one of systemd is of no use. */
+	for (size_t i = 0; found.mode == CGROUP_V2 && i < found.n; i++) {
+		if (found.mounts[i].controllers == 1U << CGROUP_UNIFIED) {
+			found.mounts[0] = found.mounts[i];
+			found.n = 1;
+		}
+	}
 }
 
 enum cgroup_mode cgroup_mode(void)
@@ -155,8 +162,7 @@ enum cgroup_mode cgroup_mode(void)
 
 /* ---- paths ---- */
 
-/* The path of our own cgroup in a hierarchy, from the lines ID:controllers:path of /proc/self/cgroup. */
-static bool own_path(str text, unsigned controllers, str *ret)
+bool cgroup_path_of(str text, unsigned controllers, str *ret)
 {
 	for (str line; text.n; ) {
 		str list, path;
@@ -193,7 +199,7 @@ static void path_add(struct buf *b, str path)
 	}
 }
 
-/* Where path is in a mounted hierarchy: h->path from the hierarchy's root, h->dir as a file name. own: as own_path gives it. */
+/* Where path is in a mounted hierarchy: h->path from the hierarchy's root, h->dir as a file name. own: as /proc/self/cgroup has it. */
 static int place(const struct mount *m, str own, const char *path, struct cgroup_hierarchy *h, struct err *err)
 {
 	CLEANUP(buf_done) struct buf at = BUF_INIT(PATH_MAX), full = BUF_INIT(PATH_MAX), dir = BUF_INIT(PATH_MAX);
@@ -275,7 +281,7 @@ static int make_folder(const struct mount *m, const struct cgroup_hierarchy *h, 
 static int add_hierarchy(struct cgroup *c, const struct mount *m, str own, const char *path, bool make, bool *ret_made, struct err *err)
 {
 	struct cgroup_hierarchy *h = &c->hierarchies[c->n++];
-	*h = (struct cgroup_hierarchy){ .controllers = m->controllers, .fd = -1 };
+	*h = (struct cgroup_hierarchy){ .controllers = m->controllers, .fd = -1, .tasks = -1 };
 	int r = place(m, own, path, h, err);
 	if (r < 0)
 		return r;
@@ -288,6 +294,7 @@ static int add_hierarchy(struct cgroup *c, const struct mount *m, str own, const
 static void hierarchy_done(struct cgroup_hierarchy *h)
 {
 	cgroup_close(&h->fd);
+	cgroup_close(&h->tasks);
 	free(h->path);
 	free(h->dir);
 }
@@ -307,7 +314,7 @@ static int open_or_make(const char *path, bool make, struct cgroup **ret, struct
 	bool made[CGROUP_CONTROLLERS] = { 0 };
 	for (size_t i = 0; i < found.n && r >= 0; i++) {
 		str own = STR_NONE;
-		if (path[0] != '/' && !own_path(buf_str(&text), found.mounts[i].controllers, &own))
+		if (path[0] != '/' && !cgroup_path_of(buf_str(&text), found.mounts[i].controllers, &own))
 			continue;
 		r = add_hierarchy(c, &found.mounts[i], own, path, make, &made[c->n], err);
 		/* One that somebody else made need not be everywhere. */
@@ -353,7 +360,10 @@ void cgroup_freep(struct cgroup **c)
 
 int cgroup_fd(const struct cgroup *c)
 {
-	return c->mode == CGROUP_V2 ? c->hierarchies[0].fd : -1;
+	for (size_t i = 0; i < c->n; i++)
+		if (c->hierarchies[i].controllers & 1U << CGROUP_UNIFIED)
+			return c->hierarchies[i].fd;
+	return -1;
 }
 
 int cgroup_not_ours(const struct cgroup *c, const char *what, struct err *err)
@@ -365,7 +375,7 @@ int cgroup_not_ours(const struct cgroup *c, const char *what, struct err *err)
 		str own = STR_NONE, path = str_of(h->path);
 		if (path.n == 1)
 			path.n = 0;
-		if (own_path(buf_str(&text), h->controllers, &own) && str_starts(own, path) &&
+		if (cgroup_path_of(buf_str(&text), h->controllers, &own) && str_starts(own, path) &&
 		    (own.n == path.n || own.p[path.n] == '/'))
 			return err_set(err, ERR_FORBIDDEN, "%s cgroup %s: this process is in it", what, h->dir);
 	}

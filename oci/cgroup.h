@@ -30,9 +30,20 @@ int cgroup_remove(struct cgroup *c, struct err *err);
 int cgroup_limit(struct cgroup *c, struct val resources, struct err *err);
 /* The rules of "linux.resources.devices": the v1 list or a v2 BPF program. None: all that the default has. */
 int cgroup_devices(struct cgroup *c, struct val rules, struct err *err);
+/* Moves a process into it; where it is already, nothing happens. */
 int cgroup_add(struct cgroup *c, pid_t pid, struct err *err);
-/* v2: a descriptor for clone3's CLONE_INTO_CGROUP; -1 under v1. */
+/*
+ * v2 and hybrid: a descriptor for clone3's CLONE_INTO_CGROUP; -1 under v1. In hybrid it covers v2's part only: cgroup_join or
+ * cgroup_add must follow in any case. Kernels of today (6.18) kill what is cloned into a cgroup that cgroup_kill was used on before.
+ */
 int cgroup_fd(const struct cgroup *c);
+/*
+ * The fast way in: moving another process makes the kernel wait for some milliseconds, moving oneself (with one thread) does not.
+ * Before clone3: cgroup_join_prepare. Then in the child, in whatever namespaces it is, with an empty /proc or none: cgroup_join
+ * enters the v1 hierarchies; into v2's the child was cloned, by cgroup_fd.
+ */
+int cgroup_join_prepare(struct cgroup *c, struct err *err);
+int cgroup_join(const struct cgroup *c, struct err *err);
 int cgroup_freeze(struct cgroup *c, bool freeze, struct err *err);
 /* All processes in it and below; in the arena. */
 int cgroup_pids(struct cgroup *c, struct arena *a, pid_t **ret, size_t *ret_n, struct err *err);
@@ -48,7 +59,10 @@ struct cgroup_stats {
 };
 
 int cgroup_stats(struct cgroup *c, struct cgroup_stats *ret, struct err *err);
-/* A descriptor that becomes readable when something in it was killed for memory; ask cgroup_stats then. */
+/*
+ * A descriptor that becomes readable when something in it was killed for memory, and perhaps at other times (v1: when it is
+ * removed): read what is there, a few bytes, and ask cgroup_stats. The caller closes it.
+ */
 int cgroup_oom_fd(struct cgroup *c, struct err *err);
 
 #endif

@@ -6,19 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/random.h"
 #include "base/test.h"
-#include "codec/json.h"
 #include "oci/cgroup_priv.h"
-
-static struct val json(struct arena *a, const char *text)
-{
-	struct val v;
-	struct err err = ERR_INIT;
-	if (json_decode(a, str_of(text), &(struct json_decode_options){ 0 }, &v, &err) < 0)
-		fail_msg("%s: %s", err.msg, text);
-	return v;
-}
+#include "oci/cgroup_test.h"
 
 /* The few instructions that the program is made of. */
 static bool decide(const struct bpf_insn *code, size_t n, char type, unsigned access, uint32_t major, uint32_t minor)
@@ -86,7 +76,7 @@ TEST(device_program)
 		struct arena a = ARENA_INIT;
 		struct cgroup_device_rule *rules;
 		size_t n, size;
-		CHECK_ROW(i, cgroup_device_rules(&a, json(&a, t[i].rules), &rules, &n, NULL) >= 0);
+		CHECK_ROW(i, cgroup_device_rules(&a, test_json(&a, t[i].rules), &rules, &n, NULL) >= 0);
 		struct bpf_insn *code = cgroup_device_program(&a, rules, n, &size);
 		CHECK_ROW(i, decide(code, size, t[i].type, t[i].access, t[i].major, t[i].minor) == t[i].want);
 		arena_done(&a);
@@ -108,7 +98,7 @@ TEST(device_rules_wrong)
 		struct err err = ERR_INIT;
 		struct cgroup_device_rule *rules;
 		size_t n;
-		CHECK_ROW(i, cgroup_device_rules(&a, json(&a, t[i].rules), &rules, &n, &err) == -ERR_INVALID);
+		CHECK_ROW(i, cgroup_device_rules(&a, test_json(&a, t[i].rules), &rules, &n, &err) == -ERR_INVALID);
 		CHECK_STR_ROW(i, err_str(&err), t[i].message);
 		arena_done(&a);
 	}
@@ -133,31 +123,13 @@ static int open_in(const struct cgroup_hierarchy *h, bool kmsg)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* A new cgroup of all hierarchies; skips the test where there can be none. */
-static struct cgroup *new_cgroup(void)
-{
-	if (geteuid() != 0) {
-		print_message("# needs root\n");
-		skip();
-	}
-	char path[64];
-	snprintf(path, sizeof(path), "/c8s-test-%llx", (unsigned long long)random_u64());
-	struct cgroup *c;
-	struct err err = ERR_INIT;
-	if (cgroup_make(path, &c, &err) < 0) {
-		print_message("# no cgroup can be made here: %s\n", err.msg);
-		skip();
-	}
-	return c;
-}
-
 static const char kmsg_rule[] = "[{\"allow\":false,\"access\":\"rwm\"},{\"allow\":true,\"type\":\"c\",\"major\":1,\"minor\":11,\"access\":\"rw\"}]";
 
 TEST(devices_of_the_kernel)
 {
 	struct arena a = ARENA_INIT;
 	struct err err = ERR_INIT;
-	struct cgroup *c = new_cgroup();
+	struct cgroup *c = test_cgroup();
 	const struct cgroup_hierarchy *h = cgroup_hierarchy(c, CGROUP_DEVICES);
 	if (!h)
 		h = cgroup_hierarchy(c, CGROUP_UNIFIED);
@@ -169,17 +141,16 @@ TEST(devices_of_the_kernel)
 		{ "[{\"allow\":false,\"access\":\"rwm\"}]", false },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
-		if (cgroup_devices(c, json(&a, t[i].rules), &err) < 0)
+		if (cgroup_devices(c, test_json(&a, t[i].rules), &err) < 0)
 			fail_msg("row %zu: %s", i, err.msg);
 		CHECK_ROW(i, open_in(h, t[i].kmsg) == 0);
 	}
 	if (c->mode != CGROUP_V2) {
-		CHECK(cgroup_devices(c, json(&a, "[{\"allow\":true,\"type\":\"c\",\"major\":1,\"access\":\"rw\"},"
+		CHECK(cgroup_devices(c, test_json(&a, "[{\"allow\":true,\"type\":\"c\",\"major\":1,\"access\":\"rw\"},"
 					     "{\"allow\":false,\"type\":\"c\",\"major\":1,\"minor\":11,\"access\":\"rw\"}]"), &err) == -ERR_INVALID);
 		CHECK_STR(err_str(&err), "linux.resources.devices: cgroup v1 cannot deny c 1:11 alone of what a rule before it allows");
 	}
-	CHECK_INT(cgroup_remove(c, &err), 0);
-	cgroup_free(c);
+	test_cgroup_end(c);
 	arena_done(&a);
 }
 
@@ -187,24 +158,22 @@ TEST(devices_by_program)
 {
 	struct arena a = ARENA_INIT;
 	struct err err = ERR_INIT;
-	struct cgroup *c = new_cgroup();
+	struct cgroup *c = test_cgroup();
 	const struct cgroup_hierarchy *h = cgroup_hierarchy(c, CGROUP_UNIFIED);
 	if (!h) {
 		print_message("# no cgroup v2 here\n");
-		CHECK_INT(cgroup_remove(c, &err), 0);
-		cgroup_free(c);
+		test_cgroup_end(c);
 		skip();
 	}
 	static const struct { const char *rules; bool kmsg; } t[] = { { "[]", false }, { kmsg_rule, true }, { "[]", false } };
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		struct cgroup_device_rule *rules;
 		size_t n;
-		CHECK_ROW(i, cgroup_device_rules(&a, json(&a, t[i].rules), &rules, &n, NULL) >= 0);
+		CHECK_ROW(i, cgroup_device_rules(&a, test_json(&a, t[i].rules), &rules, &n, NULL) >= 0);
 		if (cgroup_v2_devices(h->fd, rules, n, &err) < 0)
 			fail_msg("row %zu: %s", i, err.msg);
 		CHECK_ROW(i, open_in(h, t[i].kmsg) == 0);
 	}
-	CHECK_INT(cgroup_remove(c, &err), 0);
-	cgroup_free(c);
+	test_cgroup_end(c);
 	arena_done(&a);
 }

@@ -33,6 +33,7 @@ extern const char *const cgroup_controller_names[CGROUP_CONTROLLERS];
 struct cgroup_hierarchy {
 	unsigned controllers;   /* bits of 1 << enum cgroup_controller */
 	int fd;                 /* the folder of the cgroup in it */
+	int tasks;              /* its file of that name, for cgroup_join; -1 before */
 	char *path;             /* within the hierarchy: "/kubepods/x" */
 	char *dir;              /* "/sys/fs/cgroup/memory/kubepods/x" */
 };
@@ -47,6 +48,9 @@ struct cgroup {
 const struct cgroup_hierarchy *cgroup_hierarchy(const struct cgroup *c, enum cgroup_controller controller);
 /* The same, or -ERR_NOT_FOUND that says what could not be limited. */
 int cgroup_need(const struct cgroup *c, enum cgroup_controller controller, const struct cgroup_hierarchy **ret, struct err *err);
+
+/* The path of a cgroup in a hierarchy, from the lines ID:controllers:path of /proc/PID/cgroup. */
+bool cgroup_path_of(str text, unsigned controllers, str *ret);
 
 /* A descriptor, in the form that CLEANUP takes. */
 static inline void cgroup_close(int *fd)
@@ -69,6 +73,9 @@ int cgroup_read_u64(const struct cgroup_hierarchy *h, const char *file, uint64_t
 bool cgroup_line_u64(str text, str key, uint64_t *ret);
 /* A decimal number that fills s, or "max". */
 bool cgroup_parse_u64(str s, uint64_t *ret);
+
+/* Into the cgroup below c that the oldest process of c is in. */
+int cgroup_add_beside(struct cgroup *c, const struct cgroup_hierarchy *h, pid_t pid, struct err *err);
 
 /* What an integer member of linux.resources is: false if it is absent. Out of [min, max], or no integer: -ERR_INVALID in *ret_r. */
 bool cgroup_int(struct val v, const char *name, int64_t min, int64_t max, int64_t *ret, int *ret_r, struct err *err);

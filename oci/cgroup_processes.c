@@ -7,13 +7,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "oci/cgroup_priv.h"
 
 enum {
 	DEPTH_MAX = 128,
+	OWN_TEXT_MAX = 1 << 20,
 	PROCS_TEXT_MAX = 64 << 20,
 	ADD_TRIES = 5,
 	FREEZE_TRIES = 1000,
@@ -27,26 +30,90 @@ static void pause_us(long us)
 	nanosleep(&t, NULL);
 }
 
+static bool is_one_thread(void)
+{
+	struct stat st;
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;   /* ".", ".." and the thread */
+}
+
+int cgroup_add_beside(struct cgroup *c, const struct cgroup_hierarchy *h, pid_t pid, struct err *err)
+{
+	CLEANUP(arena_done) struct arena arena = ARENA_INIT;
+	CLEANUP(buf_done) struct buf text = BUF_INIT(OWN_TEXT_MAX), file = BUF_INIT(PATH_MAX);
+	pid_t *pids, first = 0;
+	size_t n;
+	int r = cgroup_pids(c, &arena, &pids, &n, err);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		if (!first || pids[i] < first)
+			first = pids[i];
+	if (r < 0 || !first)
+		return r < 0 ? r : err_set(err, ERR_NOT_FOUND, "cgroup %s has no processes", h->dir);
+	str path, above = str_of(h->path);
+	if ((r = file_read(arena_printf(&arena, "/proc/%d/cgroup", (int)first).p, &text, err)) < 0)
+		return r;
+	if (!cgroup_path_of(buf_str(&text), h->controllers, &path) || !str_starts(path, above) || path.n <= above.n + 1)
+		return err_set(err, ERR_NOT_FOUND, "cgroup %s: its process %d has left", h->dir, (int)first);
+	buf_addf(&file, STR_FMT "/cgroup.procs", STR_ARG(str_skip(path, above.n + 1)));
+	if ((r = buf_check(&file, "the path of a cgroup", err)) < 0)
+		return r;
+	return cgroup_writef(h, file.p, err, "%d", (int)pid);
+}
+
+/* A process that is only just being made is refused (EINVAL) for a moment. */
+static int add_to(struct cgroup *c, const struct cgroup_hierarchy *h, pid_t pid, struct err *err)
+{
+	struct err why = ERR_INIT;
+	int r = cgroup_writef(h, "cgroup.procs", &why, "%d", (int)pid);
+	for (unsigned t = 0; r < 0 && why.sys == EINVAL && t < ADD_TRIES; t++) {
+		pause_us(20000);
+		r = cgroup_writef(h, "cgroup.procs", &why, "%d", (int)pid);
+	}
+	/* v2: the container has made cgroups with controllers below its own, which can have no processes then. */
+	if (r < 0 && why.sys == EBUSY && cgroup_add_beside(c, h, pid, NULL) >= 0)
+		return 0;
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
+
 int cgroup_add(struct cgroup *c, pid_t pid, struct err *err)
 {
+	char file[64];
+	CLEANUP(buf_done) struct buf now = BUF_INIT(OWN_TEXT_MAX);
+	snprintf(file, sizeof(file), "/proc/%d/cgroup", (int)pid);
+	(void)file_read(file, &now, NULL);      /* without it, all are written */
+	bool self = pid == getpid() && is_one_thread();
 	for (size_t i = 0; i < c->n; i++) {
 		const struct cgroup_hierarchy *h = &c->hierarchies[i];
-		struct err why = ERR_INIT;
-		int r = cgroup_writef(h, "cgroup.procs", &why, "%d", (int)pid);
-		/* A process that is only just being made is refused for a moment. */
-		for (unsigned t = 0; r < 0 && why.sys == EINVAL && t < ADD_TRIES; t++) {
-			pause_us(20000);
-			r = cgroup_writef(h, "cgroup.procs", &why, "%d", (int)pid);
-		}
-		if (r < 0 && why.sys == EBUSY)
-			return err_set(err, ERR_CONFLICT, "add process %d to cgroup %s: it has cgroups below it with controllers, and so "
-				       "can have no processes of its own", (int)pid, h->dir);
-		if (r < 0) {
-			if (err)
-				*err = why;
+		str path;
+		if (cgroup_path_of(buf_str(&now), h->controllers, &path) && str_eq(path, str_of(h->path)))
+			continue;
+		bool v1 = !(h->controllers & 1U << CGROUP_UNIFIED);
+		int r = self && v1 ? cgroup_write(h, "tasks", STR("0"), err) : add_to(c, h, pid, err);
+		if (r < 0)
 			return r;
-		}
 	}
+	return 0;
+}
+
+int cgroup_join_prepare(struct cgroup *c, struct err *err)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		struct cgroup_hierarchy *h = &c->hierarchies[i];
+		if (h->tasks >= 0 || h->controllers & 1U << CGROUP_UNIFIED)
+			continue;
+		h->tasks = openat(h->fd, "tasks", O_WRONLY | O_CLOEXEC);
+		if (h->tasks < 0)
+			return err_sys(err, errno, "open %s/tasks", h->dir);
+	}
+	return 0;
+}
+
+int cgroup_join(const struct cgroup *c, struct err *err)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->hierarchies[i].tasks >= 0 && write(c->hierarchies[i].tasks, "0", 1) < 0)
+			return err_sys(err, errno, "write \"0\" to %s/tasks", c->hierarchies[i].dir);
 	return 0;
 }
 

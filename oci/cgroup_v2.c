@@ -16,9 +16,8 @@ void cgroup_v2_enable(int fd)
 	CLEANUP(buf_done) struct buf wanted = BUF_INIT(2 * CONTROLLERS_TEXT_MAX);
 	if (cgroup_read(&h, "cgroup.controllers", &have, NULL) < 0 || cgroup_read(&h, "cgroup.subtree_control", &on, NULL) < 0)
 		return;
-	uint64_t names = 0;
 	str all = str_trim(buf_str(&have));
-	for (str name; all.n; names++) {
+	for (str name; all.n; ) {
 		str_cut(all, ' ', &name, &all);
 		bool is_on = false;
 		for (str have_name, rest = str_trim(buf_str(&on)); rest.n && !is_on; ) {

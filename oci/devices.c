@@ -15,7 +15,7 @@
 struct device {
 	const char *path;
 	mode_t mode;       /* with its type */
-	dev_t number;
+	unsigned major, minor;
 	uid_t uid;
 	gid_t gid;
 };
@@ -23,12 +23,12 @@ struct device {
 static bool is_device(int fd, const struct device *d)
 {
 	struct stat st;
-	return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == (d->mode & S_IFMT) && (S_ISFIFO(d->mode) || st.st_rdev == d->number);
+	return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == (d->mode & S_IFMT) && (S_ISFIFO(d->mode) || st.st_rdev == makedev(d->major, d->minor));
 }
 
 int devices_open_null(struct err *err)
 {
-	static const struct device null = { .path = "/dev/null", .mode = S_IFCHR, .number = makedev(1, 3) };
+	static const struct device null = { .path = "/dev/null", .mode = S_IFCHR, .major = 1, .minor = 3 };
 	int fd = open(null.path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
@@ -63,7 +63,7 @@ static int make_device(int root, const struct device *d, struct err *err)
 	CLEANUP(fd_close) int parent = path_mkdirs(root, folder, 0755, err);
 	if (parent < 0)
 		return parent;
-	if (mknodat(parent, slash + 1, d->mode, d->number) == 0) {
+	if (mknodat(parent, slash + 1, d->mode, makedev(d->major, d->minor)) == 0) {
 		CLEANUP(fd_close) int made = openat(parent, slash + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (made < 0 || !is_device(made, d))
 			return err_set(err, ERR_FORBIDDEN, "%s was replaced", d->path);
@@ -97,7 +97,8 @@ static int make_configured(int root, struct val v, struct err *err)
 	struct device d = {
 		.path = path,
 		.mode = kind | (val_has(v, fileMode) ? (mode_t)val_int(v, fileMode) & 07777 : 0666),
-		.number = makedev((unsigned)val_int(v, major), (unsigned)val_int(v, minor)),
+		.major = (unsigned)val_int(v, major),
+		.minor = (unsigned)val_int(v, minor),
 		.uid = (uid_t)val_int(v, uid),
 		.gid = (gid_t)val_int(v, gid),
 	};
@@ -129,9 +130,9 @@ static int make_links(int root, struct err *err)
 int devices_make(int root, const struct spec *s, struct err *err)
 {
 	static const struct device defaults[] = {
-		{ "/dev/null", S_IFCHR | 0666, makedev(1, 3), 0, 0 }, { "/dev/zero", S_IFCHR | 0666, makedev(1, 5), 0, 0 },
-		{ "/dev/full", S_IFCHR | 0666, makedev(1, 7), 0, 0 }, { "/dev/random", S_IFCHR | 0666, makedev(1, 8), 0, 0 },
-		{ "/dev/urandom", S_IFCHR | 0666, makedev(1, 9), 0, 0 }, { "/dev/tty", S_IFCHR | 0666, makedev(5, 0), 0, 0 },
+		{ "/dev/null", S_IFCHR | 0666, 1, 3, 0, 0 }, { "/dev/zero", S_IFCHR | 0666, 1, 5, 0, 0 },
+		{ "/dev/full", S_IFCHR | 0666, 1, 7, 0, 0 }, { "/dev/random", S_IFCHR | 0666, 1, 8, 0, 0 },
+		{ "/dev/urandom", S_IFCHR | 0666, 1, 9, 0, 0 }, { "/dev/tty", S_IFCHR | 0666, 5, 0, 0, 0 },
 	};
 	int r;
 

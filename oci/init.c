@@ -192,7 +192,7 @@ static int load_filter(struct init *i, int other, struct err *err)
 
 	if (!i->seccomp)
 		return 0;
-	if ((r = seccomp_load(i->seccomp, &listener, err)) < 0 || listener < 0)
+	if ((r = seccomp_install(i->seccomp, &listener, err)) < 0 || listener < 0)
 		return r;
 	if ((r = sync_tell(other, SYNC_LISTENER, listener, err)) < 0 || (r = sync_next(other, &m, &passed, err)) < 0)
 		return r;
@@ -210,6 +210,13 @@ static int early_filter(struct init *i, struct err *err)
 static int cwd_as_root(struct init *i, struct err *err)
 {
 	i->in_cwd = process_enter_cwd(i->process, err) == 0;
+	return 0;
+}
+
+static int home(struct init *i, struct err *err)
+{
+	(void)err;
+	process_set_home(i->process, i->arena);
 	return 0;
 }
 
@@ -265,6 +272,7 @@ static const struct step {
 	{ "security label", label, BOTH },
 	{ "seccomp", early_filter, BOTH },
 	{ "cwd", cwd_as_root, BOTH },
+	{ "environment", home, BOTH },
 	{ "capabilities and user", identity, BOTH },
 	{ "cwd", cwd_as_user, BOTH },
 	{ "program", find_program, BOTH },
@@ -329,23 +337,41 @@ static bool joins(const struct init *i)
 	return i->spec && spec_is_new(i->spec, NS_TIME);
 }
 
-/* Joins what is to be joined, and clones the process that stays as our parent's child. */
+/* For exec: nothing of outside goes with us but what is needed, since there are strangers where we go. */
+static int leave_things(struct init *i, struct err *err)
+{
+	int *kept[NS_KINDS + 1];
+	int r = process_set_stdio(i->stdio, err);
+
+	if (r < 0)
+		return r;
+	for (int fd = 0; fd < 3; fd++)
+		i->stdio[fd] = fd;
+	for (int k = 0; k < NS_KINDS; k++)
+		kept[k] = &i->join[k];
+	kept[NS_KINDS] = &i->sync;
+	return process_close_others(i->preserve_fds, kept, ARRAY_LEN(kept), err);
+}
+
+static int prepare_stage(struct init *i, struct err *err)
+{
+	int r;
+
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys(err, errno, "PR_SET_DUMPABLE");
+	if (!i->spec && (r = leave_things(i, err)) < 0)
+		return r;
+	if (i->spec && spec_is_new(i->spec, NS_TIME) && (r = namespaces_make_time(i->spec, err)) < 0)
+		return r;
+	return namespaces_join(i->join, err);
+}
+
+/* Joins what is to be joined, and clones the process that stays, as a child of our parent. */
 __attribute__((noreturn)) static void run_stage(struct init *i, uint64_t flags)
 {
 	struct err err = ERR_INIT;
-	int *const kept[] = { &i->sync, &i->start };
-	int r = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? err_sys(&err, errno, "PR_SET_DUMPABLE") : 0;
+	int r = prepare_stage(i, &err);
 
-	if (r == 0 && i->spec && spec_is_new(i->spec, NS_TIME))
-		r = namespaces_make_time(i->spec, &err);
-	if (r == 0)
-		r = namespaces_join(i->join, &err);
-	/* Strangers may be here. What comes from outside and is not needed any more goes. */
-	if (r == 0 && !i->spec && (r = process_set_stdio(i->stdio, &err)) == 0) {
-		for (int fd = 0; fd < 3; fd++)
-			i->stdio[fd] = fd;
-		r = process_close_others(i->preserve_fds, kept, ARRAY_LEN(kept), &err);
-	}
 	pid_t pid = r < 0 ? -1 : process_clone(CLONE_PARENT | flags);
 	if (pid == 0)
 		run_steps(i);
@@ -358,6 +384,17 @@ __attribute__((noreturn)) static void run_stage(struct init *i, uint64_t flags)
 	_exit(r < 0);
 }
 
+/* By ourselves, since the kernel takes long for moving others. */
+static void enter_cgroup(struct init *i)
+{
+	struct err err = ERR_INIT;
+
+	if (!i->cgroup || cgroup_join(i->cgroup, &err) >= 0)
+		return;
+	sync_fail(i->sync, "cgroup", &err);
+	_exit(1);
+}
+
 int init_clone(struct init *i, int parent_sync, pid_t *ret_pid, struct err *err)
 {
 	uint64_t flags = i->spec ? namespaces_new(i->spec) : 0;
@@ -366,11 +403,12 @@ int init_clone(struct init *i, int parent_sync, pid_t *ret_pid, struct err *err)
 	int passed, status;
 
 	i->new_user = flags & CLONE_NEWUSER;
-	pid_t pid = process_clone(staged ? 0 : flags);
+	pid_t pid = process_clone_into(staged ? 0 : flags, i->cgroup ? cgroup_fd(i->cgroup) : -1);
 	if (pid < 0)
 		return err_sys(err, errno, "clone3");
 	if (pid == 0) {
 		close(parent_sync);
+		enter_cgroup(i);
 		if (staged)
 			run_stage(i, flags);
 		run_steps(i);

@@ -16,11 +16,21 @@
 #include "codec/atoms.h"
 #include "oci/oci_priv.h"
 
-pid_t process_clone(uint64_t flags)
+pid_t process_clone_into(uint64_t flags, int cgroup)
 {
 	/* With CLONE_PARENT the signal is that of the one who clones. */
 	struct clone_args args = { .flags = flags, .exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD };
+
+	if (cgroup >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)cgroup;
+	}
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+pid_t process_clone(uint64_t flags)
+{
+	return process_clone_into(flags, -1);
 }
 
 /* ---- joining ---- */

@@ -46,6 +46,7 @@ struct oci_exec_options {
 	struct val process;           /* the "process" object of config.json */
 	int console_socket, stdio[3], preserve_fds;
 	const char *pid_file;
+	bool ignore_paused;           /* else a paused container refuses */
 };
 
 /* One more process in a container; a child of the caller. */

@@ -44,6 +44,8 @@ int namespaces_set_sysctls(const struct spec *s, struct err *err);
 
 /* clone3 as fork: 0 in the child. -1 and errno. */
 pid_t process_clone(uint64_t flags);
+/* The same into a cgroup of v2; -1: into ours. */
+pid_t process_clone_into(uint64_t flags, int cgroup);
 
 /* ---- rootfs.c ---- */
 
@@ -85,6 +87,8 @@ int process_set_personality(struct val personality, struct err *err);
 int process_new_keyring(const char *name, struct err *err);
 /* stdio for its user; groups, ids, capabilities, umask. */
 int process_set_identity(const struct process *p, struct err *err);
+/* Inside: HOME, if it is not set, by the container's /etc/passwd. */
+void process_set_home(struct process *p, struct arena *a);
 int process_enter_cwd(const struct process *p, struct err *err);
 /* The program that args[0] is, by PATH of its own environment. */
 int process_find_program(const struct process *p, struct arena *a, const char **ret, struct err *err);
@@ -115,10 +119,11 @@ struct state;
 /* All that the process needs to become what it shall be. It is a copy of the runtime: this is shared by clone, not sent. */
 struct init {
 	const struct spec *spec;     /* NULL: exec */
-	const struct process *process;
+	struct process *process;
 	struct rootfs *rootfs;
 	struct seccomp *seccomp;     /* NULL: no filter */
 	const struct state *state;
+	struct cgroup *cgroup;       /* cgroup_join_prepare was called */
 	struct arena *arena;
 	struct val hooks, personality;
 	const char *id;

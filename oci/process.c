@@ -276,8 +276,10 @@ static int set_caps(const uint64_t caps[CAP_SETS], struct err *err)
 		return err_sys(err, errno, "capset");
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return err_sys(err, errno, "clearing ambient capabilities");
+	/* Only what is permitted and inheritable can be ambient; the rest is left out, as others do. */
+	uint64_t ambient = caps[CAP_SET_AMBIENT] & caps[CAP_SET_PERMITTED] & caps[CAP_SET_INHERITABLE];
 	for (int cap = 0; cap < 64; cap++)
-		if (caps[CAP_SET_AMBIENT] >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+		if (ambient >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
 			return err_sys(err, errno, "raising ambient capability %d", cap);
 	return 0;
 }
@@ -288,8 +290,8 @@ static void give_stdio(uid_t uid)
 	struct stat st;
 
 	for (int fd = 0; fd < 3; fd++)
-		if (fstat(fd, &st) == 0 && st.st_uid != uid && !(S_ISCHR(st.st_mode) && !isatty(fd)))
-			(void)fchown(fd, uid, (gid_t)-1);
+		if (fstat(fd, &st) == 0 && st.st_uid != uid && !(S_ISCHR(st.st_mode) && !isatty(fd)) && fchown(fd, uid, (gid_t)-1) < 0)
+			continue;
 }
 
 int process_set_identity(const struct process *p, struct err *err)
@@ -329,6 +331,44 @@ int process_enter_cwd(const struct process *p, struct err *err)
 	if (n < 0 || text.p[0] != '/')
 		return err_set(err, ERR_FORBIDDEN, "current working directory is outside of container mount namespace root -- possible container breakout detected");
 	return 0;
+}
+
+/* ---- the environment ---- */
+
+/* The home of a user in the container's /etc/passwd, which may be anything; "/" if it is not told there. */
+static str home_of(uid_t uid, struct arena *a)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(1 << 20);
+	str line, rest, field, wanted = arena_printf(a, "%u", (unsigned)uid);
+	struct stat st;
+
+	if (stat("/etc/passwd", &st) < 0 || !S_ISREG(st.st_mode) || file_read("/etc/passwd", &text, NULL) < 0)
+		return STR("/");
+	for (rest = buf_str(&text); rest.n;) {
+		bool found = false;
+		str_cut(rest, '\n', &line, &rest);
+		for (int i = 0; i < 6; i++) {
+			str_cut(line, ':', &field, &line);
+			found |= i == 2 && str_eq(field, wanted);
+		}
+		if (found && str_starts(field, STR("/")) && str_chr(field, '\0') < 0)
+			return arena_str(a, field);
+	}
+	return STR("/");
+}
+
+void process_set_home(struct process *p, struct arena *a)
+{
+	size_t n = 0;
+
+	for (; p->env[n]; n++)
+		if (str_starts(str_of(p->env[n]), STR("HOME=")) && p->env[n][5])
+			return;
+	const char **env = ARENA_ARRAY(a, const char *, n + 2);
+	memcpy(env, p->env, n * sizeof(*env));
+	env[n] = arena_join(a, STR("HOME="), home_of(p->uid, a)).p;
+	env[n + 1] = NULL;
+	p->env = env;
 }
 
 /* ---- descriptors ---- */

@@ -12,19 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/test.h"
 #include "codec/atoms.h"
-#include "codec/json.h"
+#include "oci/cgroup_test.h"
 #include "oci/seccomp.h"
-
-static struct val json(struct arena *a, const char *text)
-{
-	struct val v;
-	struct err err = ERR_INIT;
-	if (json_decode(a, str_of(text), &(struct json_decode_options){ 0 }, &v, &err) < 0)
-		fail_msg("%s: %s", err.msg, text);
-	return v;
-}
 
 /* Runs a function under a profile in a child. Its wait status; -1: the profile is wrong. */
 static int run_under(struct val profile, int (*run)(void *), void *arg)
@@ -62,7 +54,7 @@ static int make_call(void *arg)
 static int errno_under(const char *profile, struct call c)
 {
 	struct arena a = ARENA_INIT;
-	int status = run_under(json(&a, profile), make_call, &c);
+	int status = run_under(test_json(&a, profile), make_call, &c);
 	arena_done(&a);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
@@ -168,13 +160,13 @@ TEST(seccomp_wrong_profiles)
 		struct arena a = ARENA_INIT;
 		struct err err = ERR_INIT;
 		struct seccomp *s;
-		CHECK_ROW(i, seccomp_make(json(&a, t[i].text), &s, &err) == -ERR_INVALID && !s);
+		CHECK_ROW(i, seccomp_make(test_json(&a, t[i].text), &s, &err) == -ERR_INVALID && !s);
 		CHECK_STR_ROW(i, err_str(&err), t[i].message);
 		arena_done(&a);
 	}
 	struct arena a = ARENA_INIT;
 	struct seccomp *none;
-	CHECK_INT(seccomp_make(json(&a, "{}"), &none, NULL), 0);
+	CHECK_INT(seccomp_make(test_json(&a, "{}"), &none, NULL), 0);
 	CHECK(!none);
 	arena_done(&a);
 }
@@ -184,7 +176,7 @@ TEST(seccomp_wrong_profiles)
 static int default_errno(const char *capabilities, struct call c)
 {
 	struct arena a = ARENA_INIT;
-	int status = run_under(seccomp_default(&a, json(&a, capabilities)), make_call, &c);
+	int status = run_under(seccomp_default(&a, test_json(&a, capabilities)), make_call, &c);
 	arena_done(&a);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
@@ -240,7 +232,7 @@ TEST(seccomp_32_bit)
 	enum { GETPPID_32 = 64, SOCKET_32 = 359, SOCKETCALL_32 = 102, UNSHARE_32 = 310 };
 	struct arena a = ARENA_INIT;
 	struct call c = { GETPPID_32, { 0 } };
-	int status = run_under(json(&a, ALLOW_BUT("")), call_32, &c);
+	int status = run_under(test_json(&a, ALLOW_BUT("")), call_32, &c);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == ENOSYS)
 		skip();                         /* a kernel without them */
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);       /* x86 is not in the list: it has no business here */
@@ -255,7 +247,7 @@ TEST(seccomp_32_bit)
 	/* By socketcall the kind of call is an argument. */
 	static const char no_sockets[] = "{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"architectures\":[\"SCMP_ARCH_X86\"],\"syscalls\":["
 		ROW("\"socket\"", "ERRNO", ",\"errnoRet\":77") "]}";
-	profile = json(&a, no_sockets);
+	profile = test_json(&a, no_sockets);
 	CHECK_INT(WEXITSTATUS(run_under(profile, call_32, &c)), 77);
 	c = (struct call){ SOCKETCALL_32, { 1, 0 } };
 	CHECK_INT(WEXITSTATUS(run_under(profile, call_32, &c)), 77);
@@ -314,7 +306,7 @@ TEST(seccomp_listener)
 	CHECK_INT(bind(server, (struct sockaddr *)&address, sizeof(address)), 0);
 	CHECK_INT(listen(server, 1), 0);
 
-	struct val profile = json(&a, ALLOW_BUT(ROW("\"getppid\"", "NOTIFY", "")));
+	struct val profile = test_json(&a, ALLOW_BUT(ROW("\"getppid\"", "NOTIFY", "")));
 	struct seccomp *s;
 	struct err err = ERR_INIT;
 	CHECK_INT(seccomp_make(profile, &s, &err), 0);
@@ -335,7 +327,7 @@ TEST(seccomp_listener)
 	CHECK(listener >= 0);
 	profile = val_with(&a, profile, VAL_STR(str_of(address.sun_path)), listenerPath);
 	profile = val_with(&a, profile, VAL_LIT("data"), listenerMetadata);
-	CHECK_INT(seccomp_send(profile, listener, json(&a, "{\"ociVersion\":\"1.2.0\",\"id\":\"x\",\"pid\":7}"), &err), 0);
+	CHECK_INT(seccomp_send(profile, listener, test_json(&a, "{\"ociVersion\":\"1.2.0\",\"id\":\"x\",\"pid\":7}"), &err), 0);
 	CLEANUP(buf_done) struct buf text = BUF_INIT(65536);
 	int got = receive(server, &text);
 	CHECK_STR(buf_str(&text), "{\"ociVersion\":\"1.2.0\",\"fds\":[\"seccompFd\"],\"pid\":7,\"metadata\":\"data\","

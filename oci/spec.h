@@ -74,7 +74,4 @@ int spec_caps(struct val list, uint64_t *ret, struct err *err);
 /* A text that is passed to the kernel: -ERR_INVALID for one with a zero byte; "" for none. */
 int spec_text(struct arena *a, struct val v, const char *what, const char **ret, struct err *err);
 
-/* What `spec` writes and what it means: a shell in all namespaces. */
-struct val spec_example(struct arena *a);
-
 #endif

@@ -88,13 +88,17 @@ int sync_next(int fd, struct sync_message *ret, int *ret_passed, struct err *err
 	do
 		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != ECONNRESET)
+	if (n < 0 && errno != ECONNRESET) {
+		ret->kind = SYNC_FAILED;
 		return err_sys(err, errno, "hearing from the process");
+	}
 	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(ret_passed, CMSG_DATA(c), sizeof(int));
-	if (n != (ssize_t)sizeof(*ret))
+	if (n != (ssize_t)sizeof(*ret)) {
+		ret->kind = SYNC_CLOSED;
 		return err_set(err, ERR_UNAVAILABLE, "the process ended without a word");
+	}
 	return ret->kind == SYNC_FAILED ? as_error(ret, err) : 0;
 }
 

@@ -11,7 +11,8 @@
 #include "base/err.h"
 
 enum sync_kind {
-	SYNC_FAILED = 1,   /* to the parent: step, errno and text */
+	SYNC_CLOSED,       /* no message: the other side is gone, or closed the socket by execve */
+	SYNC_FAILED,       /* to the parent: step, errno and text */
 	SYNC_CHILD,        /* to the parent: number is the pid of the process that stays */
 	SYNC_PLACE,        /* to the parent: I am there; write my id maps, put me into the cgroup */
 	SYNC_HOOKS,        /* to the parent: the root is mounted; run the hooks of the runtime's side */
@@ -39,7 +40,7 @@ int sync_tell_fd(int fd, enum sync_kind kind, int passed, struct err *err);
 void sync_fail(int fd, const char *step, const struct err *err);
 /*
  * The next message; the descriptor that came with it, or -1, in *ret_passed. SYNC_FAILED is returned as that error, "step: text".
- * -ERR_UNAVAILABLE: the other side is gone.
+ * The kind is filled in also when it fails.
  */
 int sync_next(int fd, struct sync_message *ret, int *ret_passed, struct err *err);
 /* Waits for one kind; another one is -ERR_INTERNAL. */

@@ -7,6 +7,7 @@
 #ifndef C8S_RUNTIME_CONTAINER_H
 #define C8S_RUNTIME_CONTAINER_H
 
+#include "base/buf.h"
 #include "runtime/sandbox.h"
 
 /*
@@ -33,8 +34,9 @@ struct container {
 	bool cleared;                    /* after its end: the monitor has forgotten it */
 	struct fiber_cond changed;
 	struct turn saving;
-	int64_t cpu_at_ns;               /* when the CPU time was last asked for */
-	uint64_t cpu_ns, nano_cores;
+	struct cpu_sample cpu;
+	int64_t layer_at_ns;             /* when its writable layer was last measured */
+	uint64_t layer_bytes, layer_inodes;
 };
 
 static inline struct val container_record(const struct container *c) { return c->record->val; }
@@ -74,6 +76,8 @@ int container_update(struct container *c, struct val resources, struct err *err)
 int container_reopen_log(struct container *c, struct err *err);
 /* (suspends) Removes all that there may be of it, however far it got. */
 int container_clear(struct container *c, struct err *err);
+/* The snapshot of an image that its i-th mount is of. */
+str container_image_key(struct arena *a, const char *id, size_t i);
 /* It has ended: notes it, tells it, and lets the monitor forget it. */
 void container_ended(struct container *c, int exit_code, int64_t finished_ns, bool oom_killed);
 
@@ -94,7 +98,7 @@ struct exec_options {
 int exec_start(struct container *c, const struct exec_options *o, struct exec **ret, int *ret_terminal, struct err *err);
 /* (suspends) Until it has ended. */
 int exec_wait(struct exec *e, int *ret_code, struct err *err);
-/* (suspends) */
+/* (suspends) Both of them. */
 int exec_resize(struct exec *e, unsigned width, unsigned height, struct err *err);
 int exec_kill(struct exec *e, struct err *err);
 void exec_free(struct exec *e); /* (suspends) NULL is fine */

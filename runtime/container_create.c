@@ -29,12 +29,12 @@ static str name_of(struct arena *a, struct val metadata, struct val pod)
 
 /* ---- images that are mounted as volumes ---- */
 
-static str image_mount_key(struct arena *a, const char *id, size_t i) { return arena_printf(a, "%s-image-%zu", id, i); }
+str container_image_key(struct arena *a, const char *id, size_t i) { return arena_printf(a, "%s-image-%zu", id, i); }
 
 /* A path inside the image; what is a link there stays inside. The image is mounted for this alone, nobody changes it. */
 static int sub_path(const char *root, str path, struct arena *a, const char **ret, struct err *err)
 {
-	char link[PATH_FD_TEXT], target[4096];
+	char link[PATH_FD_TEXT], target[2048];
 	int tree = path_open_tree(root, err);
 
 	if (tree < 0)
@@ -61,7 +61,7 @@ static int mount_image(struct container *c, size_t i, struct val m, struct arena
 	if (code < 0)
 		return err_wrap(err, code, "failed to resolve image \"" STR_FMT "\"", STR_ARG(name));
 	if ((code = snapshot_unpack(r->snapshots, r->images, &image, err)) < 0 ||
-	    (code = snapshot_mount(r->snapshots, image_mount_key(a, c->id, i), &image, a, ret, err)) < 0)
+	    (code = snapshot_mount(r->snapshots, container_image_key(a, c->id, i), &image, a, ret, err)) < 0)
 		return code;
 	return path.n ? sub_path(*ret, path, a, ret, err) : 0;
 }
@@ -266,7 +266,7 @@ int container_clear(struct container *c, struct err *err)
 
 	for (size_t i = 0; i < val_len(mounts) && r == 0; i++)
 		if (val_str(val_at(mounts, i), image, image).n)
-			r = snapshot_remove(rt->snapshots, image_mount_key(&a, c->id, i), err);
+			r = snapshot_remove(rt->snapshots, container_image_key(&a, c->id, i), err);
 	if (r == 0)
 		r = snapshot_remove(rt->snapshots, str_of(c->id), err);
 	if (r == 0)

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fiber_io.h"
@@ -22,7 +21,6 @@ enum { CONFIG_MAX = 16 << 20, OUTPUT_MAX = 16 << 20, PIECE = 32 << 10, KILL_MS =
 struct exec {
 	char id[RUNTIME_ID + 1];
 	struct container *container;     /* a reference */
-	int pidfd;                       /* -1: it has ended, or never ran */
 	bool ended;
 	int exit_code;
 	struct fiber_cond changed;
@@ -69,18 +67,16 @@ static int ask(struct exec *e, const struct exec_options *o, int *ret_terminal, 
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct container *c = e->container;
 	struct monitor_fds in = { { o->stdio[0], o->stdio[1], o->stdio[2] }, 3 }, out = { .n = 0 };
-	struct val process, answer;
+	struct val process;
 	int r = process_of(c, &a, o, &process, err);
 
 	if (r < 0)
 		return r;
 	struct val q = OBJECT(&a, F(op, VAL_LIT("exec")), F(id, VAL_STR(str_of(c->id))), F(exec, VAL_STR(str_of(e->id))),
 			      F(process, process), F(terminal, val_of_bool(o->terminal)));
-	r = sandbox_ask(c->sandbox, &a, q, o->terminal ? NULL : &in, &out, &answer, err);
+	r = sandbox_ask(c->sandbox, &a, q, o->terminal ? NULL : &in, &out, NULL, err);
 	if (r < 0)
 		return err_wrap(err, r, "failed to start exec \"%s\"", e->id);
-	/* It is not waited for by anybody but the monitor, which has told us of it before it could have ended and been forgotten. */
-	e->pidfd = e->ended ? -1 : (int)syscall(SYS_pidfd_open, (pid_t)val_int(answer, pid), 0);
 	if (ret_terminal)
 		*ret_terminal = out.n ? out.fd[0] : -1;
 	else if (out.n)
@@ -97,7 +93,6 @@ int exec_start(struct container *c, const struct exec_options *o, struct exec **
 	struct exec *e = mem_zalloc(sizeof *e);
 	runtime_id_make(e->id);
 	e->container = container_ref(c);
-	e->pidfd = -1;
 	fiber_cond_init(&e->changed, "the end of a process");
 	(void)map_put(&c->runtime->execs, str_of(e->id), e);
 	int r = ask(e, o, ret_terminal, err);
@@ -128,11 +123,15 @@ int exec_wait(struct exec *e, int *ret_code, struct err *err)
 
 int exec_kill(struct exec *e, struct err *err)
 {
-	if (e->ended || e->pidfd < 0)
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct container *c = e->container;
+
+	if (e->ended)
 		return 0;
-	if (syscall(SYS_pidfd_send_signal, e->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-		return err_sys(err, errno, "kill a process of container %s", e->container->id);
-	return 0;
+	struct val q = OBJECT(&a, F(op, VAL_LIT("kill")), F(id, VAL_STR(str_of(c->id))), F(exec, VAL_STR(str_of(e->id))),
+			      F(signal, val_of_int(SIGKILL)));
+	int r = sandbox_ask(c->sandbox, &a, q, NULL, NULL, NULL, err);
+	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 int exec_resize(struct exec *e, unsigned width, unsigned height, struct err *err)
@@ -159,8 +158,6 @@ void exec_free(struct exec *e)
 		(void)exec_wait(e, &code, NULL);
 	}
 	(void)map_remove(&e->container->runtime->execs, str_of(e->id));
-	if (e->pidfd >= 0)
-		(void)close(e->pidfd);
 	container_unref(e->container);
 	free(e);
 }

@@ -94,11 +94,16 @@ struct load {
 	size_t n_found;
 };
 
+static int open_input(const char *path)
+{
+	return strcmp(path, "-") == 0 ? fcntl(0, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+}
+
 int image_ingest_file(const char *root, struct image_lease *l, const char *path, str expected, char ret_digest[DIGEST_TEXT + 1],
 		      int64_t *ret_size, struct err *err)
 {
 	CLEANUP(mem_freep) char *block = mem_alloc(IMAGE_BLOCK);
-	CLEANUP(fd_closep) int fd = strcmp(path, "-") == 0 ? dup(0) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	CLEANUP(fd_closep) int fd = open_input(path);
 	struct image_ingest g = { .fd = -1 };
 	struct stat st;
 	int r = 0;
@@ -208,8 +213,11 @@ static int read_archive(struct load *l, struct err *err)
 	CLEANUP(image_archive_readerp) struct archive *r = image_archive_reader(false);
 	struct archive_entry *e;
 	int got;
-	if (archive_read_open_filename(r, strcmp(l->source, "-") == 0 ? NULL : l->source, IMAGE_BLOCK) != ARCHIVE_OK)
-		return archive_errno(r) > 0 ? err_sys(err, archive_errno(r), "%s", l->source) : image_archive_error(r, l->source, err);
+	CLEANUP(fd_closep) int fd = open_input(l->source);
+	if (fd < 0)
+		return err_sys(err, errno, "%s", l->source);
+	if (archive_read_open_fd(r, fd, IMAGE_BLOCK) != ARCHIVE_OK)
+		return image_archive_error(r, l->source, err);
 	while ((got = archive_read_next_header(r, &e)) != ARCHIVE_EOF) {
 		if (got != ARCHIVE_OK && got != ARCHIVE_WARN)
 			return image_archive_error(r, l->source, err);

@@ -37,8 +37,8 @@ static ssize_t feed(struct archive *tar, void *arg, const void **ret)
 	}
 	l->plain += n;
 	if (l->plain > l->plain_max) {
-		archive_set_error(tar, EFBIG, "the layer unpacks to more than %llu bytes, too many for its size",
-				  (unsigned long long)l->plain_max);
+		archive_set_error(tar, EFBIG, "the layer unpacks to more than %ju bytes, too many for its size",
+				  (uintmax_t)l->plain_max);
 		return -1;
 	}
 	sha256_add(&l->hash, str_span(*ret, n));

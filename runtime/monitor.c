@@ -11,11 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -29,6 +31,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "oci/cgroup.h"
+#include "oci/self.h"
 
 void source_init(struct source *s, struct pod *pod, int fd, void (*ready)(struct source *s, uint32_t events))
 {
@@ -106,15 +109,48 @@ void pod_check_end(struct pod *pod)
 	_exit(0);
 }
 
+static int forget_segment(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	(void)size, (void)arg;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		if (p->p_type != PT_LOAD || p->p_flags & PF_W)
+			continue;
+		uintptr_t from = (info->dlpi_addr + p->p_vaddr) & ~(page - 1);
+		uintptr_t to = (info->dlpi_addr + p->p_vaddr + p->p_memsz + page - 1) & ~(page - 1);
+		(void)madvise((void *)from, to - from, MADV_DONTNEED);
+	}
+	return 0;
+}
+
+/*
+ * A monitor sleeps nearly all of its life, and there is one per pod: it holds on to no memory meanwhile, not even to its program, which
+ * comes back page by page from the file, or from where others of its kind have it.
+ */
+static void shrink(void)
+{
+	malloc_trim(0);
+	dl_iterate_phdr(forget_segment, NULL);
+}
+
 static __attribute__((noreturn)) void loop(struct pod *pod)
 {
+	bool small = false;
+
 	for (;;) {
 		struct epoll_event e;
-		int n = epoll_wait(pod->epoll, &e, 1, run_timers(pod));
-		if (n <= 0)
-			continue;
-		struct source *s = e.data.ptr;
-		s->ready(s, e.events);
+		int ms = run_timers(pod);
+		int n = epoll_wait(pod->epoll, &e, 1, small || (ms >= 0 && ms < SHRINK_AFTER_MS) ? ms : SHRINK_AFTER_MS);
+		if (n > 0) {
+			struct source *s = e.data.ptr;
+			small = false;
+			s->ready(s, e.events);
+		} else if (!small && (ms < 0 || ms > SHRINK_AFTER_MS)) {
+			small = true;
+			shrink();
+		}
 	}
 }
 
@@ -229,6 +265,9 @@ int monitor_main(int argc, char **argv)
 	}
 	if (argc % 2 == 0 || !pod.folder || !pod.oci_root || pod.folder[0] != '/' || pod.oci_root[0] != '/')
 		return usage();
+	/* Another runtime protects itself. */
+	if (!pod.program && self_protect(argv, &err) < 0)
+		return dprintf(STDERR_FILENO, "c8s-pod monitor: %s\n", err.msg), 1;
 	/* Freed memory goes back to the kernel: most of its life, a monitor has next to none. */
 	mallopt(M_TRIM_THRESHOLD, BLOCK_SIZE);
 	mallopt(M_TOP_PAD, 0);

@@ -8,11 +8,13 @@
  *
  *	{"op":"create","id":C,"bundle":B,"log":PATH|"","terminal":bool,"stdin":bool,"stdinOnce":bool}   -> {"pid":N}
  *	{"op":"start","id":C}                                              -> {}
- *	{"op":"kill","id":C,"signal":N,"all":bool}                         -> {}
+ *	{"op":"kill","id":C,"exec":E|"","signal":N,"all":bool}             -> {}      (all: every process of its cgroup)
  *	{"op":"delete","id":C}                                             -> {}
  *	{"op":"exec","id":C,"exec":E,"process":{...},"terminal":bool} + fds in, out, err (without a terminal)
  *	                                                                   -> {"pid":N} + with a terminal: its master
- *	{"op":"attach","id":C}       -> {} + a stream socket: frames of 1 byte channel (0 in, 1 out, 2 err, 3 end of in), 4 bytes length
+ *	{"op":"attach","id":C}       -> {} + a stream socket: frames of 1 byte channel (0 in, 1 out, 2 err, 3 end of in), 4 bytes length,
+ *	                                big end first, and the content. Who passes a stdin on sends channel 3 at its end: with stdinOnce
+ *	                                (and no terminal) that, or the end of a client that has sent input, closes the container's stdin.
  *	{"op":"resize","id":C,"exec":E|"","width":N,"height":N}            -> {}
  *	{"op":"reopen","id":C}                                             -> {}      (log rotation)
  *	{"op":"update","id":C,"resources":{...}}                           -> {}
@@ -22,7 +24,13 @@
  *	{"op":"end"}                                                       -> {}      (it ends when no container is left)
  * A failure is {"error":TEXT,"code":"not_found"|"conflict"|...}: names of enum err_code in small letters.
  *
- * An exit is in <state>/pods/<id>/exits/<C> (the JSON of the event) before anybody is told of it.
+ * An exit is in <state>/pods/<id>/exits/<C> (the JSON of the event) before anybody is told of it, and what the container has written is in
+ * its log. The file stays, also after delete, until the folder is removed. Exits of execs are only told.
+ *
+ * Output waits for the log and for those attached, so a container that floods is slowed down; one attached who reads nothing for ten
+ * seconds is let go of, and after thirty seconds of a disk that takes nothing output is dropped. The monitor's own messages are in
+ * <state>/pods/<id>/monitor.log. Only SIGKILL ends it early: its containers then run on without it, nobody listens at the socket, and
+ * whoever finds that has to kill and delete them by their OCI states (as `c8s runc --root DIR delete --force C` does).
  */
 #ifndef C8S_RUNTIME_MONITOR_H
 #define C8S_RUNTIME_MONITOR_H
@@ -31,7 +39,8 @@
 #include "base/err.h"
 #include "codec/val.h"
 
-/* ---- the process: c8s-pod monitor --state DIR --root DIR [--runtime PROGRAM] ---- */
+/* ---- the process: c8s-pod monitor --state DIR --root DIR [--runtime PROGRAM] [--cgroup PATH] ---- */
+/* DIR: absolute; --state is the pod's folder. It returns to its caller when the socket is there; what stays is a child of it. */
 
 int monitor_main(int argc, char **argv);
 
@@ -54,7 +63,11 @@ struct monitor_exit {
 	bool oom_killed;
 };
 
-typedef void monitor_on_exit(void *arg, const struct monitor_exit *e); /* on the loop; must not suspend */
+/*
+ * On the loop; must not suspend, and must not free the monitor. An exit may be told twice. An empty container says that the monitor itself
+ * is gone without having been told to end: nothing more will be told, and all questions fail with -ERR_UNAVAILABLE.
+ */
+typedef void monitor_on_exit(void *arg, const struct monitor_exit *e);
 
 /* (suspends) Starts one, outside of our process group and session. */
 int monitor_start(const struct monitor_options *o, monitor_on_exit *fn, void *arg, struct monitor **ret, struct err *err);
@@ -63,11 +76,15 @@ int monitor_connect(const struct monitor_options *o, monitor_on_exit *fn, void *
 /* (suspends) Lets go of it; it runs on. NULL is fine. */
 void monitor_free(struct monitor *m);
 
-/* (suspends) One question. fds in (may be none) stay the caller's; fds out become the caller's. */
 struct monitor_fds {
 	int fd[4];
 	size_t n;
 };
+/*
+ * (suspends) One question; several fibers may ask at a time, and are answered in order. The answer is in the arena. fds in (NULL: none)
+ * stay the caller's; fds out become the caller's (ret_out and ret_answer may be NULL). The monitor's error is returned as one;
+ * -ERR_UNAVAILABLE: no answer came, and whether it was done is not known.
+ */
 int monitor_ask(struct monitor *m, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
 		struct val *ret_answer, struct err *err);
 /* An exit that happened while nobody was there; -ERR_NOT_FOUND. */

@@ -52,11 +52,6 @@ static void stream_end(struct stream *s)
 		return;
 	source_close(&s->source);
 	timer_stop(&s->timer);
-	if (s->waiting) {
-		/* One last time; what is not taken now is lost. */
-		log_add(&s->container->log, s->which, &s->held, str_span(s->waiting, s->waiting_n));
-		free(TAKE(s->waiting));
-	}
 	log_flush(&s->container->log, s->which, &s->held);
 	if (stdio_ended(s->container))
 		attach_close_all(s->container);
@@ -105,13 +100,16 @@ void stdio_watch(struct container *c)
 	}
 }
 
+static void stream_drain(struct stream *s)
+{
+	for (int n = 0; n < DRAIN_BLOCKS_MAX && s->source.fd >= 0 && !s->waiting && stream_read(s); n++)
+		;
+}
+
 void stdio_drain(struct container *c)
 {
-	for (int i = 0; i < 2; i++) {
-		struct stream *s = i == 0 ? &c->out : &c->err;
-		for (int n = 0; n < DRAIN_BLOCKS_MAX && s->source.fd >= 0 && !s->waiting && stream_read(s); n++)
-			;
-	}
+	stream_drain(&c->out);
+	stream_drain(&c->err);
 }
 
 static int make_pipe(int ends[2], struct err *err) { return pipe2(ends, O_CLOEXEC) < 0 ? err_sys(err, errno, "a pipe") : 0; }
@@ -188,10 +186,21 @@ void stdio_close_input(struct container *c)
 
 bool stdio_ended(const struct container *c) { return c->out.source.fd < 0 && c->err.source.fd < 0; }
 
+/* One last time: what the log does not take now is lost. */
+static void stream_finish(struct stream *s)
+{
+	timer_stop(&s->timer);
+	if (s->waiting)
+		stream_retry(&s->timer);
+	stream_drain(s);
+	free(TAKE(s->waiting));
+	stream_end(s);
+}
+
 void stdio_close(struct container *c)
 {
 	stdio_close_input(c);
-	stream_end(&c->out);
-	stream_end(&c->err);
+	stream_finish(&c->out);
+	stream_finish(&c->err);
 	attach_free_all(c);
 }

@@ -536,7 +536,7 @@ static void settle(struct job *j, struct job_result *result, struct monitor_fds 
 	}
 }
 
-/* What follows from it, after the answer. */
+/* What follows from it. */
 static void follow_up(struct job *j, const struct job_result *result)
 {
 	struct container *c = j->container;
@@ -574,10 +574,14 @@ void job_done(struct job *j, struct job_result *result)
 	} else {
 		v = monitor_wire_error(&a, &result->err);
 	}
+	/* Who is told of an exit has been told of the start before; who is told that a container is gone finds nothing of it. */
+	if (j->op == JOB_DELETE)
+		follow_up(j, result);
 	if (j->conn) {
 		j->conn->busy = false;
 		conn_send(j->conn, v, &out);
 	}
 	monitor_fds_done(&out);
-	follow_up(j, result);
+	if (j->op != JOB_DELETE)
+		follow_up(j, result);
 }

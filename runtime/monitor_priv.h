@@ -31,6 +31,7 @@ enum {
 	LOG_RETRY_MS = 200,
 	LOG_PATIENCE_MS = 30000,      /* with a disk that takes nothing; then output is dropped */
 	JOB_PATIENCE_MS = 120000,     /* with a runtime */
+	SHRINK_AFTER_MS = 500,        /* without anything to do */
 	UNCLAIMED_MAX = 32,
 };
 

@@ -247,19 +247,23 @@ static int receive_master(const struct job *j, struct err *err)
 	return master >= 0 ? master : err_set(err, ERR_INTERNAL, "the runtime has sent no terminal");
 }
 
-static void job_free(struct job *j)
+static void remove_files(const struct job *j)
 {
 	static const char *const ends[] = { "json", "log", "pid", "sock" };
 	char name[FILE_NAME_MAX];
 
+	for (size_t i = 0; j->pod->program && i < ARRAY_LEN(ends); i++)
+		unlinkat(j->pod->folder_fd, file_name(j, ends[i], name), 0);
+}
+
+static void job_free(struct job *j)
+{
 	list_remove(&j->link);
 	timer_stop(&j->timer);
 	if (j->report >= 0)
 		close(j->report);
 	if (j->console >= 0)
 		close(j->console);
-	for (size_t i = 0; j->pod->program && i < ARRAY_LEN(ends); i++)
-		unlinkat(j->pod->folder_fd, file_name(j, ends[i], name), 0);
 	free(j);
 }
 
@@ -309,6 +313,7 @@ failed:
 		close(pipe[1]);
 	if (console >= 0)
 		close(console);
+	remove_files(j);
 	job_free(j);
 	return r;
 }
@@ -413,6 +418,7 @@ bool job_reap(struct pod *pod, pid_t pid, int status)
 			continue;
 		struct job_result result = { .master = -1, .err = ERR_INIT };
 		find_result(j, status, &result);
+		remove_files(j);
 		j->container->jobs--;
 		job_done(j, &result);
 		job_free(j);

@@ -25,6 +25,7 @@ struct runtime_handler {
 
 /* Texts live as long as the runtime. */
 struct runtime_options {
+	const char *version;          /* as Version tells it */
 	const char *root;             /* --root: images, snapshots, containers; /var/lib/c8s/runtime */
 	const char *state;            /* --state: sockets and what need not survive a reboot; /run/c8s/runtime */
 	const char *listen;           /* --listen: unix:///run/c8s/runtime/cri.sock */

@@ -36,7 +36,7 @@ struct runtime {
 	struct map execs;                      /* processes that somebody waits for */
 	struct list followers;                 /* events.h */
 	struct fiber_group work;               /* what goes on after an answer */
-	struct usage_cache *usage;             /* stats.h */
+	struct usage_cache *usage;             /* usage.h */
 	unsigned pulls;                        /* under way */
 	bool collect_wanted, collecting;
 	int lock_fd;

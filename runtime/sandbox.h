@@ -15,6 +15,13 @@
  */
 enum sandbox_state { SANDBOX_CREATING, SANDBOX_READY, SANDBOX_NOTREADY, SANDBOX_REMOVING };
 
+/* CPU time at two moments: what was used between them. */
+struct cpu_sample {
+	int64_t at_ns;                   /* 0: never */
+	uint64_t cpu_ns, nano_cores;
+	bool has_rate;
+};
+
 struct sandbox {
 	struct runtime *runtime;
 	struct list link;                /* in runtime->sandboxes, once it is ready */
@@ -30,8 +37,7 @@ struct sandbox {
 	struct fiber_cond changed;
 	struct turn saving, stopping;
 	struct list containers;          /* container.in_sandbox */
-	int64_t cpu_at_ns;               /* when the CPU time was last asked for */
-	uint64_t cpu_ns, nano_cores;
+	struct cpu_sample cpu;
 };
 
 /* By id or the unambiguous beginning of one: a reference that the caller gives back. -ERR_NOT_FOUND "not found". */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The pod monitor (c8s-pod monitor), asked over its socket: containers' life, stdio, logs, ends; with our own runtime and others."""
 import array
+import errno
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -72,7 +74,10 @@ class Connection:
         self.sock.settimeout(TIMEOUT)
         folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
         try:
-            self.sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
+            wait_for(lambda: self.sock.connect_ex(f"/proc/self/fd/{folder}/{os.path.basename(path)}") != errno.EAGAIN)
+            self.sock.getpeername()
+        except OSError:
+            raise ConnectionRefusedError(path) from None
         finally:
             os.close(folder)
         self.events = []
@@ -128,7 +133,8 @@ class Monitor:
     """A monitor of its own, and the bundles of its containers."""
     count = 0
 
-    def __init__(self, runtime=None):
+    def __init__(self, runtime=None, env=None, legacy=False):
+        """legacy: it sees no cgroup v2 beside v1, which crun does not like."""
         Monitor.count += 1
         self.name = f"{NAME}-{Monitor.count}"
         self.folder = os.path.join(FOLDER, "state", "pods", self.name)
@@ -136,7 +142,9 @@ class Monitor:
         os.makedirs(self.folder)
         self.cgroups = []
         command = [POD, "monitor", "--state", self.folder, "--root", self.root] + (["--runtime", runtime] if runtime else [])
-        self.started = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+        if legacy and os.path.ismount("/sys/fs/cgroup/unified"):
+            command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /sys/fs/cgroup/unified && exec "$@"', "sh"] + command
+        self.started = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=env)
         self.pid = None
         if self.started.returncode == 0:
             c = self.connect()
@@ -223,6 +231,8 @@ class Monitor:
         if os.path.isdir(self.root):
             left += os.listdir(self.root)
         left += self.left_cgroups()
+        with open(os.path.join(self.folder, "monitor.log")) as f:
+            left += [line for line in f if "runtime error" in line or "Sanitizer" in line]
         return left
 
     def left_cgroups(self):
@@ -335,8 +345,9 @@ def execs(t, m, c, who):
         text = read_terminal(fds[0])
         t.check(f"{who}: the terminal has that size", b"42 101" in text, text)
     null = os.open("/dev/null", os.O_RDWR)
-    c.ask("exec", (null, null, null), id="e", exec="x3", terminal=False, process=process(["/bin/sleep", "1000"]))
-    t.check(f"{who}: an exec can be killed", c.ask("kill", id="e", exec="x3", signal=9, all=False) == {} and c.exit_of("e", "x3")["exitCode"] == 137)
+    answer = c.ask("exec", (null, null, null), id="e", exec="x3", terminal=False, process=process(["/bin/sleep", "1000"]))
+    t.check(f"{who}: an exec can be killed", answer.get("pid") and c.ask("kill", id="e", exec="x3", signal=9, all=False) == {} and
+            c.exit_of("e", "x3")["exitCode"] == 137, answer)
     bad = c.ask("exec", (null, null, null), id="e", exec="x4", terminal=False, process=process(["/bin/none"]))
     t.check(f"{who}: exec of a program that is not there", "error" in bad, bad)
     os.close(null)
@@ -408,7 +419,7 @@ def changes(t, m, c, who):
 def with_runtime(t, who, runtime, why_not):
     if not runtime and who != "own":
         return t.skip(who, why_not)
-    m = Monitor(runtime)
+    m = Monitor(runtime, peers.libraries() if who == "crun" else None, legacy=who == "crun")
     try:
         if not m.pid:
             return t.check(f"{who}: the monitor starts", False, m.started.stderr)
@@ -432,11 +443,11 @@ def test_own(t):
 
 
 def test_runc(t):
-    with_runtime(t, "runc", peers.find("runc", "runc"), "runc cannot be had")
+    with_runtime(t, "runc", peers.find("runc", peers.PEERS["runc"]), "runc cannot be had")
 
 
 def test_crun(t):
-    with_runtime(t, "crun", peers.find("crun", "crun"), "crun cannot be had")
+    with_runtime(t, "crun", peers.find("crun", peers.PEERS["crun"]), "crun cannot be had")
 
 
 # ---- with ours ----
@@ -487,24 +498,34 @@ def test_memory(t, m, c):
         m.run(c, name, ["/bin/sleep", "1000"])
     m.run(c, "flood", ["/bin/sh", "-c", "yes | head -c 20000000; head -c 20000000 /dev/zero"])
     c.exit_of("flood")
+    busy = memory(m.pid)
+    wait_for(lambda: memory(m.pid)["Rss"] < 512, 3)
     after = memory(m.pid)
-    print(f"# KiB of a monitor: at start {before}, with 3 containers and after a flood {after}")
+    print(f"# KiB of a monitor: at start {before}, after 3 starts and a flood {busy}, asleep again {after}")
+    with open(POD, "rb") as f:
+        if b"__asan_init" in f.read():
+            return t.skip("a monitor is small", "a sanitizer has a memory of its own")
     t.check("a monitor is small", after["Rss"] < 1024, after)
 
 
 @scene
 def test_slow_reader(t, m, c):
+    before = memory(m.pid)["Pss_Anon"]
     m.create(c, "f", ["/bin/sh", "-c", "yes 0123456789 | head -c 5000000; echo done >&2"])
     _, slow = attach(c, "f")
     _, fast = attach(c, "f")
     c.ask("start", id="f")
     time.sleep(0.2)
-    limit = memory(m.pid)["Rss"]
+    limit = memory(m.pid)["Pss_Anon"]
+    got = []
+    reader = threading.Thread(target=lambda: got.extend(frames(fast, lambda o, e: False)))
+    reader.start()
     out, _ = frames(slow, lambda o, e: len(o) > 1000000)
     slow.close()
-    more, err = frames(fast, lambda o, e: False)
+    reader.join(TIMEOUT)
+    more, err = got
     t.check("a reader that is slow loses nothing, one that leaves is no loss", len(more) == 5000000 and err == b"done\n", (len(out), len(more)))
-    t.check("and no memory was used for it", limit < 2048, limit)
+    t.check("and no memory was used for it", limit < before + 4096, (before, limit))
     fast.close()
     c.exit_of("f")
 
@@ -630,6 +651,7 @@ def test_disk(t, m, c):
         shutil.copy(log, old)
         os.truncate(log, 0)
         event = c.exit_of("z")
+        wait_for(lambda: len(m.entries("z", [old, log])) == 10000, 5)
         lines = [text for _, _, text in m.entries("z", [old, log])]
         t.check("and nothing is lost", event["exitCode"] == 0 and lines == [b"line %d" % i for i in range(10000)], (event, len(lines)))
         c.ask("delete", id="z")

@@ -14,7 +14,7 @@ import tap  # noqa: E402
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP = "rbac.authorization.k8s.io"
-TOKENS = "".join(f'{n}-token,{n},uid-{n}\n' for n in ("bob", "carol", "dave", "erin", "frank", "grace", "heidi"))
+TOKENS = "".join(f'{n}-token,{n},uid-{n}\n' for n in ("bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy", "kim"))
 
 
 class World:
@@ -97,22 +97,22 @@ def narrow_roles(w, t):
 
 def odd_paths(w, t):
     w.role("everything", rule("*", "*", "*"))
-    w.bind("everything", "everything", ("User", "heidi"))
+    w.bind("everything", "everything", ("User", "ivan"))
     w.create("/api/v1/namespaces", "v1", "Namespace", "other")
     own, by_own = "/api/v1/namespaces/t", "/api/v1/namespaces/t/namespaces/other"
-    t.check("who may all in a namespace may read it", w.get(own, "heidi-token").status == 200)
-    answers = [w.server.request(method, by_own + tail, body, token="heidi-token").status for method, tail, body in (
+    t.check("who may all in a namespace may read it", w.get(own, "ivan-token").status == 200)
+    answers = [w.server.request(method, by_own + tail, body, token="ivan-token").status for method, tail, body in (
         ("GET", "", None), ("DELETE", "", None), ("PATCH", "", {"metadata": {"labels": {"a": "b"}}}), ("PUT", "/finalize", {}))]
     t.check("and no other by way of it", answers == [404] * 4, answers)
     t.check("which is still there", w.get("/api/v1/namespaces/other", "admin-token").json["status"]["phase"] == "Active")
     w.role("reader", rule("get list watch", "*", "*"), namespace=None)
-    w.bind("reader", "reader", ("User", "frank"), namespace=None, kind="ClusterRole")
-    answers = [w.server.request("POST", f"/api/v1/watch/{x}/proxy/run", "x", token="frank-token").status
+    w.bind("reader", "reader", ("User", "judy"), namespace=None, kind="ClusterRole")
+    answers = [w.server.request("POST", f"/api/v1/watch/{x}/proxy/run", "x", token="judy-token").status
                for x in ("nodes/n", "namespaces/t/pods/p", "namespaces/t/services/s")]
     t.check("what is asked for as a watch is no way to nodes and pods", answers == [404] * 3, answers)
     strange = ("//api/v1/namespaces/t/secrets", "/api/v1/namespaces/t/secrets/", "/api/v1/namespaces/t%2fsecrets", "/%61pi/v1/secrets",
                "/api/v1/namespaces//secrets", "/api/v1/namespaces/t/secrets?fieldSelector=metadata.name%3Dx&watch=0")
-    answers = [w.get(x, "grace-token").status for x in strange]
+    answers = [w.get(x, "kim-token").status for x in strange]
     t.check("other spellings are the same question", answers == [403] * len(strange), answers)
 
 
@@ -120,18 +120,18 @@ def makes(w, t):
     lease = lambda name: {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}}
     path = "/apis/coordination.k8s.io/v1/namespaces/t/leases/"
     w.role("changer", rule("update patch", "leases configmaps", "coordination.k8s.io,"))
-    w.bind("changer", "changer", ("User", "bob"))
-    r = w.server.request("PUT", path + "a", lease("a"), token="bob-token")
+    w.bind("changer", "changer", ("User", "kim"))
+    r = w.server.request("PUT", path + "a", lease("a"), token="kim-token")
     t.check("an update that makes something takes the permission to create", r.status == 403 and r.json["message"] ==
-            'leases.coordination.k8s.io "a" is forbidden: User "bob" cannot create resource "leases" in API group '
+            'leases.coordination.k8s.io "a" is forbidden: User "kim" cannot create resource "leases" in API group '
             '"coordination.k8s.io" in the namespace "t"', r)
-    apply = lambda path, body: w.server.request("PATCH", path + "?fieldManager=x", json.dumps(body), token="bob-token",
+    apply = lambda path, body: w.server.request("PATCH", path + "?fieldManager=x", json.dumps(body), token="kim-token",
                                                 content_type="application/apply-patch+yaml")
     r = apply("/api/v1/namespaces/t/configmaps/m", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})
-    t.check("and so does apply", r.status == 403 and 'User "bob" cannot create resource "configmaps"' in r.json["message"], r)
+    t.check("and so does apply", r.status == 403 and 'User "kim" cannot create resource "configmaps"' in r.json["message"], r)
     w.role("maker-too", rule("create", "leases configmaps", "coordination.k8s.io,"))
-    w.bind("maker-too", "maker-too", ("User", "bob"))
-    t.check("who has it may", w.server.request("PUT", path + "a", lease("a"), token="bob-token").status == 201 and
+    w.bind("maker-too", "maker-too", ("User", "kim"))
+    t.check("who has it may", w.server.request("PUT", path + "a", lease("a"), token="kim-token").status == 201 and
             apply("/api/v1/namespaces/t/configmaps/m", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}).status == 201)
 
 

@@ -279,6 +279,29 @@ def test_bad_configuration(folder, t):
             "defaults.enforce: Invalid value: \"none\": must be one of privileged, baseline, restricted" in r.stderr, r)
 
 
+def test_times(w, t):
+    w.namespace("times")
+    w.pod("times", "p")
+    times = {x["key"]: x.get("tolerationSeconds") for x in w.get("-n", "times", "pod", "p")["spec"]["tolerations"]}
+    t.check("other times on a node that is gone", (times["node.kubernetes.io/not-ready"], times["node.kubernetes.io/unreachable"]) ==
+            (60, 90), times)
+
+
+def test_metrics(w, t):
+    text = w.server.request("GET", "/metrics").body.decode()
+    for line in ('pod_security_evaluations_total{decision="allow",mode="enforce",policy_level="privileged",policy_version="latest",'
+                 'request_operation="create",resource="pod",subresource=""} ',
+                 'pod_security_evaluations_total{decision="deny",mode="enforce",policy_level="restricted",',
+                 'apiserver_admission_controller_admission_duration_seconds_count{name="PodSecurity",operation="CREATE",rejected="true",'
+                 'type="validate"} ',
+                 'apiserver_admission_controller_admission_duration_seconds_bucket{name="ServiceAccount",operation="CREATE",'
+                 'rejected="false",type="admit",le="2.5"} ',
+                 'apiserver_authorization_decisions_total{decision="allowed",name="rbac",type="RBAC"} ',
+                 'authorization_attempts_total{result="allowed"} ', 'authentication_attempts{result="success"} ',
+                 'authenticated_user_requests{username="admin"} '):
+        t.check("counted: " + line, "\n" + line in text, [x for x in text.splitlines() if x.startswith(line.split("{")[0])][:20])
+
+
 def main():
     with cluster.Folder() as folder:
         path = os.path.join(folder, "config.yaml")
@@ -287,14 +310,15 @@ def main():
         optional = "AlwaysPullImages,PodNodeSelector,PodTolerationRestriction,ExtendedResourceToleration,LimitPodHardAntiAffinityTopology"
         with cluster.Server(os.path.join(folder, "plain")) as plain, \
                 cluster.Server(os.path.join(folder, "configured"), "--admission-control-config-file", path,
-                               "--enable-admission-plugins", optional) as configured:
+                               "--enable-admission-plugins", optional, "--default-not-ready-toleration-seconds=60",
+                               "--default-unreachable-toleration-seconds=90") as configured:
             def on(server, f):
                 def run(t):
                     f(World(server), t)
                 run.__name__ = f.__name__
                 return run
-            tests = [on(plain, f) for f in (test_enforce, test_labels, test_limit_range, test_priority, test_account)]
-            tests += [on(configured, f) for f in (test_configured, test_configured_namespaces)]
+            tests = [on(plain, f) for f in (test_enforce, test_labels, test_limit_range, test_priority, test_account, test_metrics)]
+            tests += [on(configured, f) for f in (test_configured, test_configured_namespaces, test_times)]
             tap.run([*tests, lambda t: test_bad_configuration(folder, t)])
 
 

@@ -8,8 +8,15 @@ import subprocess
 
 C8S = os.environ["C8S"]
 FOLDER = os.path.join(os.path.dirname(C8S), "peers")
-PATH = os.pathsep.join(os.path.join(FOLDER, "usr", folder) for folder in ("bin", "sbin"))
-PEERS = {"crun": "crun", "etcd": "etcd-server", "etcdctl": "etcd-client", "kubectl": "kubernetes-client", "runc": "runc"}
+PATH = os.pathsep.join(os.path.join(FOLDER, "usr", folder) for folder in ("bin", "sbin", "lib/cni"))
+PEERS = {"crun": "crun libyajl2", "docker-registry": "docker-registry", "etcd": "etcd-server", "etcdctl": "etcd-client", "host-local": "containernetworking-plugins", "kubectl": "kubernetes-client",
+         "nft": "nftables libnftables1", "runc": "runc",
+         "skopeo": "skopeo libgpgme11 libassuan0"}
+
+
+def libraries():
+    """The environment for programs whose libraries were unpacked with them."""
+    return {**os.environ, "LD_LIBRARY_PATH": os.path.join(FOLDER, "usr", "lib", f"{os.uname().machine}-linux-gnu")}
 
 
 def unpack(package):
@@ -34,7 +41,10 @@ def find(program, package):
     os.makedirs(FOLDER, exist_ok=True)
     with open(os.path.join(FOLDER, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # somebody else may be unpacking it
-        return there() or shutil.which(program, path=unpack(package))
+        if not there():
+            for part in package.split():
+                unpack(part)
+        return there()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include "apiserver/admission/admission.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "apiserver/admission/config.h"
@@ -10,7 +11,9 @@
 #include "apiserver/admission/webhook_metrics.h"
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
+#include "apiserver/metrics_priv.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
 
@@ -58,9 +61,25 @@ static const struct admission_plugin *const plugins[] = {
 
 enum { PLUGINS = ARRAY_LEN(plugins) };
 
+#define SECONDS(X) X(0.005) X(0.025) X(0.1) X(0.5) X(1) X(2.5)
+#define TEXT(limit) #limit,
+#define LIMIT(limit) (int64_t)((limit) * 1e9),
+static const char *const limit_texts[] = { SECONDS(TEXT) };
+static const int64_t limits_ns[] = { SECONDS(LIMIT) };
+#undef TEXT
+#undef LIMIT
+
+enum { OPERATIONS = ADMISSION_CONNECT + 1 };
+
+struct durations {
+	uint64_t buckets[ARRAY_LEN(limits_ns) + 1];
+	int64_t sum_ns;
+};
+
 struct admission {
 	bool on[PLUGINS];
 	void *state[PLUGINS];
+	struct durations durations[PLUGINS][2][OPERATIONS][2]; /* by whether it validates, and whether it refused */
 };
 
 /* ---- which are on ---- */
@@ -187,6 +206,19 @@ void admission_free(struct admission *a)
 void *admission_state(const struct apiserver *s, const struct admission_plugin *p) { return s->admission->state[index_of(p)]; }
 bool admission_is_on(const struct apiserver *s, const struct admission_plugin *p) { return s->admission->on[index_of(p)]; }
 
+#define DURATION "apiserver_admission_controller_admission_duration_seconds"
+
+static void write_durations(struct buf *b, const char *name, bool validating, int op, bool rejected, const struct durations *d)
+{
+	static const char *const operations[OPERATIONS] = { "CREATE", "UPDATE", "DELETE", "CONNECT" };
+	char labels[256];
+	if (!d->sum_ns)
+		return;
+	(void)snprintf(labels, sizeof labels, "name=\"%s\",operation=\"%s\",rejected=\"%s\",type=\"%s\"", name, operations[op],
+		       rejected ? "true" : "false", validating ? "validate" : "admit");
+	metrics_histogram(b, DURATION, str_of(labels), limit_texts, d->buckets, ARRAY_LEN(limits_ns), (double)d->sum_ns / 1e9);
+}
+
 void admission_metrics(const struct apiserver *s, struct buf *b)
 {
 	const struct admission_plugin *asking[] = { &admission_mutating_webhook, &admission_validating_webhook };
@@ -196,44 +228,54 @@ void admission_metrics(const struct apiserver *s, struct buf *b)
 		all[i] = source ? source->metrics : NULL;
 	}
 	hook_metrics_write(all, ARRAY_LEN(all), b);
+	admission_pod_security_metrics(s, b);
+	struct metrics_family f = metrics_family(b, DURATION, "histogram", "How long admission plugins took.");
+	for (size_t i = 0; i < PLUGINS; i++)
+		for (int validating = 0; validating < 2; validating++)
+			for (int op = 0; op < OPERATIONS; op++)
+				for (int rejected = 0; rejected < 2; rejected++)
+					write_durations(b, plugins[i]->name, validating, op, rejected,
+							&s->admission->durations[i][validating][op][rejected]);
+	metrics_family_end(&f);
 }
 
 /* ---- running them ---- */
 
-static int mutate_once(struct request *q, struct err *err)
+/* All that are on. The clock is looked at once per plugin. */
+static int run_plugins(struct request *q, bool validating, struct err *err)
 {
-	const struct admission *a = q->server->admission;
-	for (size_t i = 0; i < PLUGINS; i++) {
-		int r = a->on[i] && plugins[i]->mutate ? plugins[i]->mutate(q, err) : 0;
-		if (r < 0)
-			return r;
+	struct admission *a = q->server->admission;
+	enum admission_operation op = admission_operation(q);
+	int64_t begun_ns = clock_now_ns();
+	int r = 0;
+	for (size_t i = 0; i < PLUGINS && r == 0; i++) {
+		int (*run)(struct request *q, struct err *err) = validating ? plugins[i]->validate : plugins[i]->mutate;
+		if (!a->on[i] || !run)
+			continue;
+		r = run(q, err);
+		int64_t now_ns = clock_now_ns();
+		struct durations *d = &a->durations[i][validating][op][r < 0];
+		d->buckets[metrics_bucket(limits_ns, ARRAY_LEN(limits_ns), now_ns - begun_ns)]++;
+		d->sum_ns += now_ns - begun_ns;
+		begun_ns = now_ns;
 	}
-	return 0;
+	return r;
 }
 
 int admission_mutate(struct request *q, struct err *err)
 {
 	struct admission_rounds rounds = { .round = 0 };
 	q->rounds = &rounds;
-	int r = mutate_once(q, err);
+	int r = run_plugins(q, false, err);
 	if (r == 0 && rounds.again) {
 		rounds.round = 1;
-		r = mutate_once(q, err);
+		r = run_plugins(q, false, err);
 	}
 	q->rounds = NULL;
 	return r;
 }
 
-int admission_validate(struct request *q, struct err *err)
-{
-	const struct admission *a = q->server->admission;
-	for (size_t i = 0; i < PLUGINS; i++) {
-		int r = a->on[i] && plugins[i]->validate ? plugins[i]->validate(q, err) : 0;
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
+int admission_validate(struct request *q, struct err *err) { return run_plugins(q, true, err); }
 
 int admission_remove(struct request *q, struct err *err)
 {

@@ -41,7 +41,7 @@ int admission_pass(struct request *q, const struct type *type, struct val *objec
  */
 void admission_finish(struct request *q, bool kept);
 
-/* What webhooks were asked, in the text form of metrics.h. */
+/* What plugins did and webhooks were asked, in the text form of metrics.h. */
 void admission_metrics(const struct apiserver *s, struct buf *b);
 
 #endif

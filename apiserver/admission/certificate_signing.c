@@ -14,11 +14,7 @@ static int validate(struct request *q, struct err *err)
 	if (str_eq(val_str(q->old, status, certificate), val_str(q->object, status, certificate)) &&
 	    is_same(val_get(q->old, status, conditions), val_get(q->object, status, conditions)))
 		return 0;
-	str signer = val_str(q->old, spec, signerName);
-	if (certificate_signer_allows(q, STR("sign"), signer))
-		return 0;
-	return admission_forbid(q, "user not permitted to sign requests with signerName " STR_FMT,
-				STR_ARG(admission_quoted(q, signer)));
+	return certificate_need(q, STR("sign"));
 }
 
 const struct admission_plugin admission_certificate_signing = { .name = "CertificateSigning", .validate = validate };

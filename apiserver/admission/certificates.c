@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/x509.h>
 
+#include "apiserver/admission/plugins.h"
 #include "apiserver/authn/x509.h"
 #include "apiserver/authz/authz.h"
 #include "base/encoding.h"
@@ -26,6 +27,15 @@ bool certificate_signer_allows(struct request *q, str verb, str signer)
 	(void)str_cut(signer, '/', &domain, &rest);
 	what.name = arena_join(q->arena, domain, STR("/*"));
 	return authz_allows(q, &what);
+}
+
+int certificate_need(struct request *q, str verb)
+{
+	str signer = val_str(q->old, spec, signerName); /* an update cannot change it */
+	if (certificate_signer_allows(q, verb, signer))
+		return 0;
+	return admission_forbid(q, "user not permitted to " STR_FMT " requests with signerName " STR_FMT, STR_ARG(verb),
+				STR_ARG(admission_quoted(q, signer)));
 }
 
 /* ---- the subject of a request ---- */

@@ -10,6 +10,8 @@
 bool certificate_write(const struct request *q, str resource, str subresource);
 /* (suspends) May the user of the request do this for the signer, or for all signers of its domain? */
 bool certificate_signer_allows(struct request *q, str verb, str signer);
+/* (suspends) The same about an update of a CertificateSigningRequest ("approve", "sign"), for the signer of the stored one: 403. */
+int certificate_need(struct request *q, str verb);
 
 /* The subject of a certificate request. */
 struct certificate_subject {

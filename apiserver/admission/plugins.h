@@ -65,6 +65,9 @@ extern const struct admission_plugin admission_node_restriction, admission_certi
 	admission_pod_topology_labels, admission_pvc_resize, admission_owner_references, admission_pod_group_protection,
 	admission_pod_group_workload_exists, admission_job_validation;
 
+/* What PodSecurity has counted. */
+void admission_pod_security_metrics(const struct apiserver *s, struct buf *b);
+
 /* 403: pods "x" is forbidden: <why>. A name that is yet to be made is shown as its beginning. */
 int admission_forbid(struct request *q, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The text in double quotes with Go's escapes, as messages show it; in the arena. */

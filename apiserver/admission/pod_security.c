@@ -19,6 +19,7 @@
 struct pod_security {
 	struct arena arena;
 	struct pod_security_config config;
+	struct pod_security_counts *counts;
 };
 
 /* How much of a namespace is looked at when it becomes stricter. */
@@ -29,6 +30,12 @@ static const struct pod_security_config *config_of(const struct request *q)
 {
 	const struct pod_security *p = admission_state(q->server, &admission_pod_security);
 	return &p->config;
+}
+
+static void count(const struct request *q, enum pod_mode mode, struct pod_standard s, bool denied)
+{
+	const struct pod_security *p = admission_state(q->server, &admission_pod_security);
+	pod_security_count(p->counts, q, mode, s, denied);
 }
 
 static void annotate(struct request *q, str key, str value)
@@ -76,16 +83,21 @@ static int evaluate(struct request *q, const struct evaluation *v, bool enforce)
 		if (q->audit)
 			annotate(q, STR("enforce-policy"), pod_standard_text(q->arena, p->enforce));
 		failed = pod_standard_failed(p->enforce, v->metadata, v->spec);
+		count(q, POD_ENFORCE, p->enforce, failed);
 		if (failed)
 			r = admission_forbid(q, STR_FMT, STR_ARG(violation(q, v, "violates", p->enforce, failed)));
 	}
 	audit = enforce && pod_standard_eq(p->audit, p->enforce) ? failed :
 								   pod_standard_failed(p->audit, v->metadata, v->spec);
+	if (audit)
+		count(q, POD_AUDIT, p->audit, true);
 	if (audit && q->audit)
 		annotate(q, STR("audit-violations"), violation(q, v, "would violate", p->audit, audit));
 	if (r < 0)
 		return r;
 	warn = pod_standard_eq(p->warn, p->audit) ? audit : pod_standard_failed(p->warn, v->metadata, v->spec);
+	if (warn)
+		count(q, POD_WARN, p->warn, true);
 	if (warn)
 		request_warn(q, violation(q, v, "would violate", p->warn, warn));
 	return 0;
@@ -150,6 +162,7 @@ static int validate_pod(struct request *q, struct err *err)
 		return r;
 	if (!v.errors.n && pod_policy_is_privileged(&v.policy)) {
 		annotate(q, STR("enforce-policy"), STR("privileged:latest"));
+		count(q, POD_ENFORCE, v.policy.enforce, false);
 		return 0;
 	}
 	if (val_exists(q->old) && !is_significant(q->old, q->object))
@@ -374,6 +387,7 @@ static int validate(struct request *q, struct err *err)
 static void pod_security_free(void *state)
 {
 	struct pod_security *p = state;
+	pod_security_counts_free(p->counts);
 	arena_done(&p->arena);
 	free(p);
 }
@@ -382,6 +396,7 @@ static int pod_security_open(struct apiserver *s, struct val config, void **ret_
 {
 	struct pod_security *p = mem_zalloc(sizeof *p);
 	(void)s;
+	p->counts = pod_security_counts_new();
 	int r = pod_security_config_read(&p->arena, val_copy(&p->arena, config), &p->config, err);
 	if (r < 0) {
 		pod_security_free(p);
@@ -389,6 +404,13 @@ static int pod_security_open(struct apiserver *s, struct val config, void **ret_
 	}
 	*ret_state = p;
 	return 0;
+}
+
+void admission_pod_security_metrics(const struct apiserver *s, struct buf *b)
+{
+	const struct pod_security *p = admission_state(s, &admission_pod_security);
+	if (p)
+		pod_security_counts_write(p->counts, b);
 }
 
 const struct admission_plugin admission_pod_security = {

@@ -1,7 +1,7 @@
 /*
  * The Pod Security Standards: what pods of a level must not do. The checks are a table (pod_security_checks.c); which level holds
  * where comes from labels of namespaces and from configuration (pod_security_policy.c); pod_security.c asks both for every write.
- * Pure functions over typed trees, any thread.
+ * Pure functions over typed trees, any thread; but for what is counted (pod_security_metrics.c).
  */
 #ifndef C8S_APISERVER_ADMISSION_POD_SECURITY_H
 #define C8S_APISERVER_ADMISSION_POD_SECURITY_H
@@ -82,5 +82,20 @@ struct pod_security_config {
  * -ERR_INVALID with Kubernetes' texts.
  */
 int pod_security_config_read(struct arena *a, struct val tree, struct pod_security_config *ret, struct err *err);
+
+/* ---- what is counted ---- */
+
+struct request;
+struct buf;
+struct pod_security_counts;
+
+enum pod_mode { POD_ENFORCE, POD_AUDIT, POD_WARN };
+
+struct pod_security_counts *pod_security_counts_new(void) NONNULL_RESULT;
+void pod_security_counts_free(struct pod_security_counts *c);
+/* A pod, or what makes pods (a controller), was compared with a standard. */
+void pod_security_count(struct pod_security_counts *c, const struct request *q, enum pod_mode mode, struct pod_standard s, bool denied);
+/* In the text form of metrics.h. */
+void pod_security_counts_write(const struct pod_security_counts *c, struct buf *b);
 
 #endif

@@ -114,10 +114,7 @@ void hook_metrics_count(struct hook_metrics *m, const struct hook_call *c, int64
 	if (e.error == INTERNAL_ERROR)
 		e.code = 0;
 	struct durations *d = &s->taken[e.rejected];
-	size_t i = 0;
-	while (i < ARRAY_LEN(limits_ns) && ns > limits_ns[i])
-		i++;
-	d->buckets[i]++;
+	d->buckets[metrics_bucket(limits_ns, ARRAY_LEN(limits_ns), ns)]++;
 	d->sum_ns += ns;
 	d->n++;
 	s->failed_open += open;

@@ -30,16 +30,6 @@ static int add_way(struct authn *n, const struct authn_way *way, bool any_audien
 	return 0;
 }
 
-static int add_configured(struct apiserver *s, struct authn *n, struct err *err)
-{
-	struct authn_way ways[AUTHN_WAYS_MAX];
-	size_t n_ways = 0;
-	int r = authn_config_read(s, &n->arena, ways, ARRAY_LEN(ways) - n->n_links - 1, &n_ways, &n->anonymous, err);
-	for (size_t i = 0; i < n_ways && r >= 0; i++)
-		r = add_way(n, &ways[i], true, err);
-	return r;
-}
-
 /* In Kubernetes' order: local ones first. */
 static int add_ways(struct apiserver *s, struct authn *n, struct err *err)
 {
@@ -48,14 +38,12 @@ static int add_ways(struct apiserver *s, struct authn *n, struct err *err)
 		bool any_audience;
 	} table[] = {
 		{ authn_token_file_way, true }, { authn_service_account_way, false }, { authn_bootstrap_way, true },
-		{ authn_oidc_way, true },       { authn_webhook_way, false },
+		{ authn_oidc_way, true },       { authn_issuers_way, true },          { authn_webhook_way, false },
 	};
 	int r = 0;
 	for (size_t i = 0; i < ARRAY_LEN(table) && r >= 0; i++) {
 		struct authn_way way = { 0 };
-		if (table[i].make == authn_webhook_way && s->options.authn.config_file)
-			r = add_configured(s, n, err);
-		if (r >= 0 && (r = table[i].make(s, &way, err)) >= 0)
+		if ((r = table[i].make(s, &way, err)) >= 0)
 			r = add_way(n, &way, table[i].any_audience, err);
 	}
 	return r;
@@ -99,7 +87,7 @@ void authn_free(struct authn *n)
 	free(n);
 }
 
-static int run_way(void *arg)
+int authn_run_way(void *arg)
 {
 	const struct authn_way *way = arg;
 	struct err err = ERR_INIT;
@@ -119,7 +107,7 @@ int authn_run(struct apiserver *s, struct err *err)
 	int r = n->proxies ? fiber_group_spawn(&group, run_proxies, n->proxies, err, "proxy authorities") : 0;
 	for (size_t i = 0; i < n->n_links && r == 0; i++)
 		if (n->links[i].way.run)
-			r = fiber_group_spawn(&group, run_way, &n->links[i].way, err, "%s", n->links[i].way.name);
+			r = fiber_group_spawn(&group, authn_run_way, &n->links[i].way, err, "%s", n->links[i].way.name);
 	return r < 0 ? r : fiber_group_wait(&group, err);
 }
 
@@ -477,7 +465,9 @@ int stage_authenticate(struct request *q, struct err *err)
 			why = one;
 		}
 	}
-	if (!q->authenticated && (refused || !admit_stranger(q))) {
+	bool known = q->authenticated || (!refused && admit_stranger(q));
+	authn_count(q->server->authn, known ? AUTHN_SUCCESS : refused ? AUTHN_ERROR : AUTHN_FAILURE, q->user.name);
+	if (!known) {
 		log_debug("unable to authenticate a request", KV("error", &why), KV("peer", q->http->peer->address));
 		return request_fail(q, ERR_UNAUTHORIZED, VAL_EMPTY, "Unauthorized");
 	}

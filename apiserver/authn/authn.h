@@ -4,13 +4,13 @@
  *	request_header.c   a proxy that we trust says it in headers
  *	x509.c             a client certificate
  *	token_file.h       a token of --token-auth-file
- *	service_account.c  a token that this cluster has issued (jwt.h signs them, jwt_verify.h checks them)
+ *	service_account.c  a token that this cluster has issued (jwt.h signs them, jwt_verify.h checks them, jwt_keys.c knows keys)
  *	bootstrap_token.c  a token in a Secret, that nodes join with
- *	oidc.c             a token of an OpenID provider
+ *	oidc.h             a token of an OpenID provider; issuers.c: of all that a configuration file names
  *	webhook.c          a token that another server knows
- *	authn.c            the stage: all of them in turn, and strangers
+ *	authn.c            the stage: all of them in turn, and strangers; metrics.c: how often who is known
  *	token_request.c    serviceaccounts/token: a new token of this cluster
- *	authn_config.c     AuthenticationConfiguration, which can say all of it in a file
+ *	authn_config.c     AuthenticationConfiguration, that file
  *	openid.c           how others check the tokens of this cluster: /.well-known/openid-configuration, /openid/v1/jwks
  *	token_review.c     the same question, asked by a client: TokenReview; and SelfSubjectReview
  */
@@ -66,6 +66,9 @@ struct authn_identity {
  */
 int authn_token(struct apiserver *s, struct arena *a, str token, const str *audiences, size_t n_audiences,
 		struct authn_identity *ret, struct err *err);
+
+/* Who was known and who was not, in the text form of metrics.h. */
+void authn_metrics(const struct authn *n, struct buf *b);
 
 /* Answers to GET /.well-known/openid-configuration and /openid/v1/jwks. */
 int openid_configuration_answer(struct request *q, struct err *err);

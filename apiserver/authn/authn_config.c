@@ -8,8 +8,6 @@
 #include "machinery/names.h"
 #include "net/url.h"
 
-enum { ISSUERS_MAX = 64 };
-
 /* ---- issuers ---- */
 
 static void check_url(struct field_errors *e, const struct field_path *at, struct val v)
@@ -267,8 +265,8 @@ static void check_config(struct field_errors *e, struct val config)
 {
 	const struct field_path *at = FIELD(NULL, "jwt");
 	struct val list = val_get(config, jwt), anonymous = val_get(config, anonymous), conditions = val_get(anonymous, conditions);
-	if (val_len(list) > ISSUERS_MAX) {
-		field_too_many(e, at, val_len(list), ISSUERS_MAX);
+	if (val_len(list) > AUTHN_ISSUERS_MAX) {
+		field_too_many(e, at, val_len(list), AUTHN_ISSUERS_MAX);
 		return;
 	}
 	for (size_t i = 0; i < val_len(list); i++) {
@@ -323,7 +321,7 @@ static void take_anonymous(struct arena *a, struct val v, struct authn_anonymous
 	*ret = (struct authn_anonymous){ .enabled = val_bool(v, enabled), .paths = paths, .n_paths = val_len(conditions) };
 }
 
-int authn_config_read(struct apiserver *s, struct arena *a, struct authn_way *ways, size_t max, size_t *ret_n,
+int authn_config_read(struct apiserver *s, struct arena *a, str text, struct authn_way ways[AUTHN_ISSUERS_MAX], size_t *ret_n,
 		      struct authn_anonymous *ret_anonymous, struct err *err)
 {
 	const struct authn_options *o = &s->options.authn;
@@ -331,7 +329,7 @@ int authn_config_read(struct apiserver *s, struct arena *a, struct authn_way *wa
 	size_t n = 0;
 	if (oidc_flags_set(o))
 		return err_set(err, ERR_INVALID, "authentication-config file and oidc-* flags are mutually exclusive");
-	int r = config_file_read(a, o->config_file, TYPE(apiserver_v1, AuthenticationConfiguration), &config, err);
+	int r = config_decode(a, text, TYPE(apiserver_v1, AuthenticationConfiguration), &config, err);
 	if (r < 0)
 		return err_wrap(err, r, "failed to load authentication configuration from file \"%s\"", o->config_file);
 	struct val anonymous = val_get(config, anonymous);
@@ -342,8 +340,6 @@ int authn_config_read(struct apiserver *s, struct arena *a, struct authn_way *wa
 		return r;
 	if (val_exists(anonymous))
 		take_anonymous(a, anonymous, ret_anonymous);
-	if (val_len(val_get(config, jwt)) > max)
-		return err_set(err, ERR_INVALID, "more than %zu issuers", max);
 	VAL_EACH(one, val_get(config, jwt)) {
 		if ((r = oidc_way_of(*one, oidc_algorithms, &ways[n], err)) < 0)
 			break;

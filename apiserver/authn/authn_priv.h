@@ -18,10 +18,11 @@ struct authn_way {
 	int (*token)(void *self, struct arena *a, str token, const str *audiences, size_t n_audiences,
 		     struct authn_identity *ret, struct err *err);
 	int (*run)(void *self, struct err *err); /* (suspends, until canceled) looks after itself; NULL: nothing to do */
+	bool (*is_ready)(const void *self); /* it can tell (with run's help); NULL: always */
 	void (*free)(void *self);
 };
 
-enum { AUTHN_WAYS_MAX = 72 }; /* 64 issuers of a configuration, and the others */
+enum { AUTHN_WAYS_MAX = 8 };
 
 /* Each makes one way; self is NULL afterwards when the options ask for none. */
 int authn_token_file_way(struct apiserver *s, struct authn_way *ret, struct err *err);
@@ -30,6 +31,11 @@ int authn_bootstrap_way(struct apiserver *s, struct authn_way *ret, struct err *
 /* The provider of the --oidc-... flags. */
 int authn_oidc_way(struct apiserver *s, struct authn_way *ret, struct err *err);
 int authn_webhook_way(struct apiserver *s, struct authn_way *ret, struct err *err);
+/* All issuers of --authentication-config, as one way: issuers.c. What the file says about strangers goes to s->authn. */
+int authn_issuers_way(struct apiserver *s, struct authn_way *ret, struct err *err);
+
+/* Runs one way that looks after itself: a fiber's function. */
+int authn_run_way(void *way);
 
 /* What an AuthenticationConfiguration says beside its issuers. */
 struct authn_anonymous {
@@ -63,6 +69,9 @@ struct authn_link {
 	bool any_audience;            /* it does not know whom a token is for: for this server, then */
 };
 
+enum authn_result { AUTHN_SUCCESS, AUTHN_FAILURE, AUTHN_ERROR, AUTHN_RESULTS };
+enum { AUTHN_USERS_COUNTED = 7 };
+
 struct authn {
 	struct arena arena;
 	struct request_header *proxies; /* NULL: none */
@@ -72,7 +81,11 @@ struct authn {
 	struct authn_link links[AUTHN_WAYS_MAX];
 	size_t n_links;
 	struct authn_anonymous anonymous;
+	uint64_t attempts[AUTHN_RESULTS], users[AUTHN_USERS_COUNTED]; /* metrics.c */
 };
+
+/* How an attempt ended: as whom, for a success. */
+void authn_count(struct authn *n, enum authn_result result, str username);
 
 /* A user who is known, with the group of all who are. */
 void authn_add_authenticated(struct arena *a, struct user *u);
@@ -86,8 +99,13 @@ str authn_quoted(struct arena *a, const str *list, size_t n);
 /* "Bearer <token>", in any case, as an Authorization header has it; empty: it has none. *ret_spaced: it has a space too many. */
 str authn_bearer(str header, bool *ret_spaced);
 
-/* Reads --authentication-config: one way per issuer into ways, and who strangers are. */
-int authn_config_read(struct apiserver *s, struct arena *a, struct authn_way *ways, size_t max, size_t *ret_n,
+enum { AUTHN_ISSUERS_MAX = 64 };
+
+/*
+ * The text of --authentication-config: one way per issuer into ways, and who strangers are (in the arena; as it was, when the
+ * file does not say).
+ */
+int authn_config_read(struct apiserver *s, struct arena *a, str text, struct authn_way ways[AUTHN_ISSUERS_MAX], size_t *ret_n,
 		      struct authn_anonymous *ret_anonymous, struct err *err);
 
 #endif

@@ -464,6 +464,8 @@ static int provider_token(void *self, struct arena *a, str token, const str *aud
 	return 1;
 }
 
+static bool provider_is_ready(const void *self) { return ((const struct provider *)self)->keys_url; }
+
 static void provider_free(void *self)
 {
 	struct provider *p = self;
@@ -501,7 +503,8 @@ int oidc_way_of(struct val authenticator, const char *const *algorithms, struct 
 		return r;
 	}
 	p->http = http_client_new(&(const struct http_client_options){ .tls = p->tls, .max_idle_per_host = 1 });
-	*ret = (struct authn_way){ .name = "oidc", .self = p, .token = provider_token, .run = provider_run, .free = provider_free };
+	*ret = (struct authn_way){ .name = "oidc", .self = p, .token = provider_token, .run = provider_run,
+				   .is_ready = provider_is_ready, .free = provider_free };
 	return 0;
 }
 

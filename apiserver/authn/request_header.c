@@ -9,13 +9,11 @@
 
 #include "apiserver/authn/authn_priv.h"
 #include "apiserver/authn/x509.h"
+#include "apiserver/config_file.h"
 #include "base/fiber.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/url.h"
-
-enum { FILE_MAX = 1 << 20, LOOK_AGAIN_MS = 10000 };
 
 struct names {
 	const str *v;                 /* of headers: in lower case */
@@ -24,8 +22,7 @@ struct names {
 
 struct request_header {
 	struct arena arena;
-	const char *ca_file;
-	struct buf ca_text;           /* that the store was made of */
+	struct config_file file;      /* with the authorities */
 	X509_STORE *store;
 	unsigned generation;
 	struct names users, uids, groups, extras, allowed;
@@ -57,30 +54,26 @@ static int make_store(str pem, X509_STORE **ret, struct err *err)
 /* 1 when there are new ones. On failure the old ones stay. */
 static int load(struct request_header *h, struct err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(FILE_MAX);
 	X509_STORE *store = NULL;
-	int r = file_read(h->ca_file, &text, err);
-	if (r < 0 || (h->store && str_eq(buf_str(&text), buf_str(&h->ca_text))))
+	int r = config_file_look(&h->file, err);
+	if (r <= 0)
 		return r;
-	if ((r = make_store(buf_str(&text), &store, err)) < 0)
-		return err_wrap(err, r, "%s", h->ca_file);
+	if ((r = make_store(buf_str(&h->file.text), &store, err)) < 0)
+		return err_wrap(err, r, "%s", h->file.path);
 	X509_STORE_free(h->store);
 	h->store = store;
 	h->generation++;
-	buf_done(&h->ca_text);
-	h->ca_text = text;
-	text = (struct buf)BUF_INIT(FILE_MAX);
 	return 1;
 }
 
 int request_header_run(struct request_header *h, struct err *err)
 {
 	int r;
-	while ((r = fiber_sleep_ms(LOOK_AGAIN_MS, err)) == 0) {
+	while ((r = fiber_sleep_ms(CONFIG_LOOK_AGAIN_MS, err)) == 0) {
 		struct err failure = ERR_INIT;
 		int changed = load(h, &failure);
 		if (changed > 0)
-			log_info("new authorities for proxies", KV("file", h->ca_file));
+			log_info("new authorities for proxies", KV("file", h->file.path));
 		else if (changed < 0)
 			log_warn("the authorities for proxies cannot be read again; the old ones stay", KV("error", &failure));
 	}
@@ -220,8 +213,7 @@ int request_header_new(struct apiserver *s, struct request_header **ret, struct 
 		return 0;
 	struct request_header *h = *ret = mem_zalloc(sizeof *h);
 	arena_init(&h->arena);
-	buf_init(&h->ca_text, FILE_MAX);
-	h->ca_file = o->requestheader_client_ca_file;
+	config_file_init(&h->file, o->requestheader_client_ca_file);
 	h->allowed.v = authn_list(&h->arena, o->requestheader_allowed_names, &h->allowed.n);
 	int r = take_names(h, o->requestheader_username_headers, "username-headers", &h->users, err);
 	if (r == 0)
@@ -240,7 +232,7 @@ void request_header_free(struct request_header *h)
 	if (!h)
 		return;
 	X509_STORE_free(h->store);
-	buf_done(&h->ca_text);
+	config_file_done(&h->file);
 	arena_done(&h->arena);
 	free(h);
 }

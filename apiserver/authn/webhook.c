@@ -190,20 +190,14 @@ static void webhook_way_free(void *self)
 	free(w);
 }
 
-static const struct type *review_type(const char *version)
-{
-	if (strcmp(version, "v1") == 0)
-		return TYPE(authentication_v1, TokenReview);
-	return strcmp(version, "v1beta1") == 0 ? TYPE(authentication_v1beta1, TokenReview) : NULL;
-}
-
 int authn_webhook_way(struct apiserver *s, struct authn_way *ret, struct err *err)
 {
 	const struct authn_options *o = &s->options.authn;
 	*ret = (struct authn_way){ .name = "webhook" };
 	if (!o->webhook_config_file)
 		return 0;
-	const struct type *type = review_type(o->webhook_version);
+	const struct type *type = webhook_review_type(o->webhook_version, TYPE(authentication_v1, TokenReview),
+							TYPE(authentication_v1beta1, TokenReview));
 	if (!type)
 		return err_set(err, ERR_INVALID,
 			       "unsupported authentication webhook version \"%s\", supported versions are \"v1\", \"v1beta1\"",

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "apiserver/authz/rbac.h"
+#include "apiserver/config_file.h"
+#include "apiserver/metrics_priv.h"
 #include "apiserver/pipeline.h"
 #include "apiserver/user.h"
 #include "base/fiber.h"
@@ -15,14 +17,17 @@
 #include "base/mem.h"
 #include "codec/atoms.h"
 
-enum { WAYS_MAX = 64, BOOTSTRAP_RETRY_MS = 1000 };
+enum { BOOTSTRAP_RETRY_MS = 1000 };
+
+enum result { RESULT_ALLOWED, RESULT_DENIED, RESULT_NO_OPINION, RESULT_ERROR, RESULTS };
 
 struct authz {
 	struct apiserver *server;
-	struct arena memory;          /* of the configuration */
 	struct rbac *rbac;
-	struct authz_way ways[WAYS_MAX];
-	size_t n_ways;
+	struct authz_chain *chain;
+	struct config_file file;      /* --authorization-config */
+	uint64_t results[RESULTS];    /* of requests */
+	unsigned types;               /* of authorizers that were in it at the start, which stay */
 };
 
 struct rbac *authz_rbac(struct apiserver *s) { return s->authz->rbac; }
@@ -69,11 +74,30 @@ static int rbac_way_rules(void *self, struct arena *a, const struct user *u, str
 int authz_rbac_way(struct apiserver *s, struct authz_way *ret, struct err *err)
 {
 	(void)err;
-	*ret = (struct authz_way){ .name = "rbac", .self = authz_rbac(s), .decide = rbac_way_decide, .rules = rbac_way_rules };
+	*ret = (struct authz_way){ .type = "RBAC", .name = "rbac", .self = authz_rbac(s), .decide = rbac_way_decide, .rules = rbac_way_rules };
 	return 0;
 }
 
 /* ---- the chain ---- */
+
+static struct authz_chain *chain_ref(struct authz_chain *c)
+{
+	c->refs++;
+	return c;
+}
+
+static void chain_unref(struct authz_chain *c)
+{
+	if (!c || --c->refs)
+		return;
+	for (size_t i = 0; i < c->n; i++)
+		if (c->ways[i].free)
+			c->ways[i].free(c->ways[i].self);
+	arena_done(&c->arena);
+	free(c);
+}
+
+static void chain_unrefp(struct authz_chain **c) { chain_unref(*c); }
 
 static int webhook_way(struct apiserver *s, struct authz_way *ret, struct err *err)
 {
@@ -129,7 +153,7 @@ static int fail_repeated(const char *const *modes, struct err *err)
 		       STR_ARG(buf_str(&b)));
 }
 
-static int ways_of_modes(struct apiserver *s, struct authz *z, struct err *err)
+static int ways_of_modes(struct apiserver *s, struct authz_chain *c, struct err *err)
 {
 	const struct authz_options *o = &s->options.authz;
 	if (!o->modes || !o->modes[0])
@@ -137,12 +161,10 @@ static int ways_of_modes(struct apiserver *s, struct authz *z, struct err *err)
 	for (size_t i = 0; o->modes[i]; i++) {
 		if (has_mode(o->modes, i, o->modes[i]))
 			return fail_repeated(o->modes, err);
-		if (z->n_ways == WAYS_MAX)
-			return err_set(err, ERR_INVALID, "too many authorization modes");
-		int r = way_of_mode(s, o->modes[i], &z->ways[z->n_ways], err);
+		int r = way_of_mode(s, o->modes[i], &c->ways[c->n], err); /* there are no more modes than there is room */
 		if (r < 0)
 			return r;
-		z->n_ways++;
+		c->n++;
 	}
 	if (o->policy_file)
 		return err_set(err, ERR_INVALID, "cannot specify --authorization-policy-file without mode ABAC");
@@ -155,14 +177,36 @@ static int ways_of_modes(struct apiserver *s, struct authz *z, struct err *err)
 	return 0;
 }
 
+/* From the configuration file as it is now, or from the flags. */
+static int chain_new(struct authz *z, struct authz_chain **ret, struct err *err)
+{
+	struct authz_chain *c = mem_zalloc(sizeof *c);
+	unsigned types = z->types;
+	c->refs = 1;
+	int r = z->file.path ? authz_config_read(z->server, buf_str(&z->file.text), c, &types, err) :
+			       ways_of_modes(z->server, c, err);
+	if (r < 0) {
+		chain_unref(c);
+		return r;
+	}
+	if (!z->chain)
+		z->types = types;
+	*ret = c;
+	return 0;
+}
+
 int authz_new(struct apiserver *s, struct authz **ret, struct err *err)
 {
 	struct authz *z = mem_zalloc(sizeof *z);
 	z->server = s;
 	z->rbac = rbac_new(s);
 	*ret = z; /* those who decide find it there */
-	int r = s->options.authz.config_file ? authz_config_read(s, &z->memory, z->ways, WAYS_MAX, &z->n_ways, err) :
-					      ways_of_modes(s, z, err);
+	config_file_init(&z->file, s->options.authz.config_file);
+	int r = z->file.path ? config_file_look(&z->file, err) : 0;
+	if (r < 0)
+		err_wrap(err, r, "failed to load AuthorizationConfiguration from file");
+	else
+		r = chain_new(z, &z->chain, err);
 	if (r < 0)
 		authz_free(TAKE(*ret));
 	return r;
@@ -172,20 +216,35 @@ void authz_free(struct authz *z)
 {
 	if (!z)
 		return;
-	for (size_t i = 0; i < z->n_ways; i++)
-		if (z->ways[i].free)
-			z->ways[i].free(z->ways[i].self);
+	chain_unref(z->chain);
+	config_file_done(&z->file);
 	rbac_free(z->rbac);
-	arena_done(&z->memory);
 	free(z);
 }
 
 /* ---- what runs beside ---- */
 
-static int run_way(void *arg)
+/* The old chain goes with the last request that asks it. */
+static void look_at_file(struct authz *z)
 {
-	const struct authz_way *way = arg;
-	return way->run(way->self, NULL);
+	struct authz_chain *next = NULL;
+	struct err why = ERR_INIT;
+	int r = config_file_look(&z->file, &why);
+	if (r > 0 && (r = chain_new(z, &next, &why)) == 0) {
+		struct authz_chain *old = z->chain;
+		z->chain = next;
+		chain_unref(old);
+		log_info("reloaded authz config", KV("file", z->file.path));
+	}
+	if (r < 0)
+		log_error("reloading authorization config; the old one stays", KV("file", z->file.path), KV("error", &why));
+}
+
+static int run_file(void *arg)
+{
+	while (fiber_sleep_ms(CONFIG_LOOK_AGAIN_MS, NULL) == 0)
+		look_at_file(arg);
+	return 0;
 }
 
 /* A store that could not be written at the start may be later. */
@@ -203,9 +262,8 @@ int authz_run(struct apiserver *s, struct err *err)
 	struct authz *z = s->authz;
 	fiber_group_init(&group);
 	int r = fiber_group_spawn(&group, run_roles, z, err, "roles");
-	for (size_t i = 0; i < z->n_ways && r == 0; i++)
-		if (z->ways[i].run)
-			r = fiber_group_spawn(&group, run_way, &z->ways[i], err, "authorizer %s", z->ways[i].name);
+	if (r == 0 && z->file.path)
+		r = fiber_group_spawn(&group, run_file, z, err, "authorization config");
 	return r < 0 ? r : fiber_group_wait(&group, err);
 }
 
@@ -259,17 +317,19 @@ static str joined(struct arena *a, str x, const char *between, str y)
 
 int authz_decide(struct apiserver *s, struct arena *a, const struct authz_attributes *what, str *ret_reason, struct err *err)
 {
-	const struct authz *z = s->authz;
+	CLEANUP(chain_unrefp) struct authz_chain *c = chain_ref(s->authz->chain);
 	str reasons = STR_NONE, errors = STR_NONE;
 	unsigned n_errors = 0;
 	int failed = 0;
 	*ret_reason = STR_NONE;
 	if (user_is_master(what->user))
 		return AUTHZ_ALLOW;
-	for (size_t i = 0; i < z->n_ways; i++) {
+	for (size_t i = 0; i < c->n; i++) {
 		struct err why = ERR_INIT;
 		str reason = STR_NONE;
-		int r = z->ways[i].decide(z->ways[i].self, a, what, &reason, &why);
+		int r = c->ways[i].decide(c->ways[i].self, a, what, &reason, &why);
+		c->ways[i].allowed += r == AUTHZ_ALLOW;
+		c->ways[i].denied += r == AUTHZ_DENY;
 		if (r == AUTHZ_ALLOW || r == AUTHZ_DENY) {
 			*ret_reason = reason;
 			if (r == AUTHZ_DENY && err && why.code)
@@ -292,9 +352,9 @@ int authz_decide(struct apiserver *s, struct arena *a, const struct authz_attrib
 int authz_list_rules(struct apiserver *s, struct arena *a, const struct user *u, str namespace, struct authz_rules *rules,
 		     struct err *err)
 {
-	const struct authz *z = s->authz;
-	for (size_t i = 0; i < z->n_ways; i++) {
-		int r = z->ways[i].rules(z->ways[i].self, a, u, namespace, rules, err);
+	CLEANUP(chain_unrefp) struct authz_chain *c = chain_ref(s->authz->chain);
+	for (size_t i = 0; i < c->n; i++) {
+		int r = c->ways[i].rules(c->ways[i].self, a, u, namespace, rules, err);
 		if (r < 0)
 			return r;
 	}
@@ -378,6 +438,8 @@ int stage_authorize(struct request *q, struct err *err)
 	(void)err;
 	struct err why = ERR_INIT;
 	int decision = authz_decide(q->server, q->arena, &what, &reason, &why);
+	q->server->authz->results[decision == AUTHZ_ALLOW ? RESULT_ALLOWED : why.code ? RESULT_ERROR :
+				  decision == AUTHZ_DENY ? RESULT_DENIED : RESULT_NO_OPINION]++;
 	if (decision != AUTHZ_ALLOW && why.code) {
 		audit_annotate(q, reason_key, STR("internal error"));
 		return answer_undecided(q, &why);
@@ -385,4 +447,25 @@ int stage_authorize(struct request *q, struct err *err)
 	audit_annotate(q, decision_key, decision == AUTHZ_ALLOW ? STR("allow") : STR("forbid"));
 	audit_annotate(q, reason_key, reason);
 	return decision == AUTHZ_ALLOW ? STAGE_NEXT : authz_forbid(q, &what, reason);
+}
+
+/* ---- metrics ---- */
+
+void authz_metrics(const struct authz *z, struct buf *b)
+{
+	static const char *const texts[RESULTS] = { "allowed", "denied", "no-opinion", "error" };
+	struct metrics_family f = metrics_family(b, "apiserver_authorization_decisions_total", "counter", "Decisions, by who made them.");
+	for (const struct authz_way *w = z->chain->ways; w < z->chain->ways + z->chain->n; w++) {
+		const uint64_t counts[] = { w->allowed, w->denied };
+		for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+			if (counts[i])
+				buf_addf(b, "apiserver_authorization_decisions_total{decision=\"%s\",name=\"%s\",type=\"%s\"} %llu\n", texts[i],
+					 w->name, w->type, (unsigned long long)counts[i]);
+	}
+	metrics_family_end(&f);
+	f = metrics_family(b, "authorization_attempts_total", "counter", "Requests by what was decided about them.");
+	for (size_t i = 0; i < RESULTS; i++)
+		if (z->results[i])
+			buf_addf(b, "authorization_attempts_total{result=\"%s\"} %llu\n", texts[i], (unsigned long long)z->results[i]);
+	metrics_family_end(&f);
 }

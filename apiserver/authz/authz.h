@@ -42,7 +42,7 @@ enum authz_decision { AUTHZ_NO_OPINION, AUTHZ_ALLOW, AUTHZ_DENY };
 
 int authz_new(struct apiserver *s, struct authz **ret, struct err *err);
 void authz_free(struct authz *z); /* NULL is fine */
-/* (suspends, until canceled) Aggregated roles are kept up to date. */
+/* (suspends, until canceled) Aggregated roles are kept up to date, and the configuration file is read again when it changes. */
 int authz_run(struct apiserver *s, struct err *err);
 
 /*
@@ -56,6 +56,9 @@ struct authz_attributes authz_of_request(const struct request *q);
 bool authz_allows(struct request *q, const struct authz_attributes *what);
 /* 403 with Kubernetes' text: pods is forbidden: User "x" cannot list resource "pods" in API group "" in the namespace "y" */
 int authz_forbid(struct request *q, const struct authz_attributes *what, str reason);
+
+/* What was decided, and by whom, in the text form of metrics.h. */
+void authz_metrics(const struct authz *z, struct buf *b);
 
 /* Creates of the reviews (subresource.h). */
 int access_review_handle(struct request *q, struct err *err);       /* subject, self and local, by the endpoint */

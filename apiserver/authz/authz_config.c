@@ -48,7 +48,7 @@ static int rules_of_none(void *self, struct arena *a, const struct user *u, str 
 struct authz_way authz_always_way(bool allow)
 {
 	static int nothing;
-	return (struct authz_way){ .name = allow ? "alwaysallow" : "alwaysdeny", .self = &nothing,
+	return (struct authz_way){ .type = allow ? "AlwaysAllow" : "AlwaysDeny", .name = allow ? "alwaysallow" : "alwaysdeny", .self = &nothing,
 				   .decide = allow ? always_allow : always_deny, .rules = allow ? rules_of_all : rules_of_none };
 }
 
@@ -231,10 +231,32 @@ static void check_authorizer(struct field_errors *e, const struct field_path *at
 		field_forbidden(e, FIELD(at, "type"), "ABAC is not supported by c8s");
 }
 
+/* As a set of bits of known_types: all but webhooks. */
+static unsigned types_of(struct val list)
+{
+	unsigned types = 0;
+	VAL_EACH(one, list)
+		for (unsigned i = 0; known_types[i].p && !str_eq(val_str(*one, type), STR("Webhook")); i++)
+			types |= (unsigned)str_eq(known_types[i], val_str(*one, type)) << i;
+	return types;
+}
+
+static void add_missing(struct buf *text, unsigned missing)
+{
+	bool first = true;
+	for (unsigned i = 0; known_types[i].p; i++)
+		if (missing & (1U << i)) {
+			buf_addf(text, "%s" STR_FMT, first ? "missing required types: [" : " ", STR_ARG(known_types[i]));
+			first = false;
+		}
+	buf_addc(text, ']');
+}
+
 /* Those that are no webhooks are named as they have always been. */
-static int check_names(struct arena *a, struct val list, struct err *err)
+static int check_names(struct arena *a, struct val list, unsigned required, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT(1 << 16);
+	unsigned missing = required & ~types_of(list);
 	size_t wrong = 0;
 	VAL_EACH(one, list) {
 		str type = val_str(*one, type), name = val_str(*one, name);
@@ -246,12 +268,16 @@ static int check_names(struct arena *a, struct val list, struct err *err)
 		buf_addf(&text, "%sexpected name %s for authorizer " STR_FMT " instead of " STR_FMT, wrong++ ? ", " : "", expected,
 			 STR_ARG(type), STR_ARG(name));
 	}
+	if (missing) {
+		buf_addf(&text, "%s", wrong++ ? ", " : "");
+		add_missing(&text, missing);
+	}
 	if (!wrong)
 		return 0;
 	return err_set(err, ERR_INVALID, wrong > 1 ? "[" STR_FMT "]" : STR_FMT, STR_ARG(buf_str(&text)));
 }
 
-static int check(struct arena *a, struct val config, struct err *err)
+static int check(struct arena *a, struct val config, unsigned required, struct err *err)
 {
 	struct field_errors e;
 	struct val list = val_get(config, authorizers);
@@ -263,7 +289,7 @@ static int check(struct arena *a, struct val config, struct err *err)
 		check_authorizer(&e, FIELD_INDEX(at, i), list, i);
 	if (e.n)
 		return err_set(err, ERR_INVALID, STR_FMT, STR_ARG(field_errors_plain(&e)));
-	return check_names(a, list, err);
+	return check_names(a, list, required, err);
 }
 
 /* ---- making ---- */
@@ -303,38 +329,26 @@ static int make(struct apiserver *s, struct arena *a, struct val one, struct aut
 	return 0;
 }
 
-static int read_checked(struct arena *a, const char *path, struct val *ret, struct err *err)
-{
-	int r = config_file_read(a, path, TYPE(apiserver_v1, AuthorizationConfiguration), ret, err);
-	if (r < 0)
-		return err_wrap(err, r, "failed to load AuthorizationConfiguration from file");
-	return check(a, *ret, err);
-}
-
-int authz_config_read(struct apiserver *s, struct arena *a, struct authz_way *ways, size_t max, size_t *ret_n, struct err *err)
+int authz_config_read(struct apiserver *s, str text, struct authz_chain *c, unsigned *types, struct err *err)
 {
 	const struct authz_options *o = &s->options.authz;
 	struct val config;
-	size_t n = 0;
 	if ((o->modes && o->modes[0]) || o->webhook_config_file)
 		return err_set(err, ERR_INVALID, "--authorization-config can not be specified when --authorization-mode or "
 			       "--authorization-webhook-* flags are defined");
-	int r = read_checked(a, o->config_file, &config, err);
+	int r = config_decode(&c->arena, text, TYPE(apiserver_v1, AuthorizationConfiguration), &config, err);
 	if (r < 0)
+		return err_wrap(err, r, "failed to load AuthorizationConfiguration from file");
+	struct val list = val_get(config, authorizers);
+	if ((r = check(&c->arena, config, *types, err)) < 0)
 		return r;
-	if (val_len(val_get(config, authorizers)) > max)
-		return err_set(err, ERR_INVALID, "more than %zu authorizers", max);
-	VAL_EACH(one, val_get(config, authorizers)) {
-		if ((r = make(s, a, *one, &ways[n], err)) < 0)
-			break;
-		n++;
+	if (val_len(list) > AUTHZ_WAYS_MAX)
+		return err_set(err, ERR_INVALID, "more than %d authorizers", AUTHZ_WAYS_MAX);
+	VAL_EACH(one, list) {
+		if ((r = make(s, &c->arena, *one, &c->ways[c->n], err)) < 0)
+			return r;
+		c->n++;
 	}
-	if (r == 0) {
-		*ret_n = n;
-		return 0;
-	}
-	while (n-- > 0)
-		if (ways[n].free)
-			ways[n].free(ways[n].self);
-	return r;
+	*types = types_of(list);
+	return 0;
 }

@@ -1,8 +1,4 @@
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "apiserver/authz/authz_priv.h"
-#include "base/file.h"
 #include "base/test.h"
 
 #define HEAD "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n"
@@ -15,19 +11,11 @@
 	"end with an alphanumeric character (e.g. 'example.com', regex used for validation is "                                \
 	"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 
-enum { WAYS = 8 };
-
-static int read_text(const char *yaml, struct arena *a, struct authz_way *ways, size_t *ret_n, struct err *err)
+static int read_text(const char *yaml, struct authz_chain *c, unsigned *types, struct err *err)
 {
-	char path[] = "/tmp/c8s-authz-test-XXXXXX";
-	int fd = mkstemp(path);
-	struct apiserver s = { .options.authz.config_file = path };
-	CHECK(fd >= 0);
-	close(fd);
-	CHECK_INT(file_write(path, str_of(yaml), 0600, err), 0);
-	int r = authz_config_read(&s, a, ways, WAYS, ret_n, err);
-	unlink(path);
-	return r;
+	struct apiserver s = { .options.authz.config_file = "file" };
+	*c = (struct authz_chain){ .refs = 1 };
+	return authz_config_read(&s, str_of(yaml), c, types, err);
 }
 
 TEST(authz_config_refuses)
@@ -86,44 +74,59 @@ TEST(authz_config_refuses)
 		  "authorizers[0].matchConditions[1].expression: Required value]" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
-		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct authz_way ways[WAYS];
+		struct authz_chain c;
 		struct err err = ERR_INIT;
-		size_t n;
-		CHECK_ROW(i, read_text(t[i].yaml, &a, ways, &n, &err) < 0);
+		unsigned types = 0;
+		CHECK_ROW(i, read_text(t[i].yaml, &c, &types, &err) < 0 && !c.n && !types);
 		CHECK_STR_ROW(i, err_str(&err), t[i].message);
+		arena_done(&c.arena);
 	}
 }
 
 TEST(authz_config_keeps_the_order)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct authz_way ways[WAYS];
+	struct authz_chain c;
 	struct err err = ERR_INIT;
-	size_t n = 0;
 	str reason;
 	static const char *const versions[] = { "v1", "v1beta1", "v1alpha1" };
 	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
 		str text = arena_printf(&a, "apiVersion: apiserver.config.k8s.io/%s\nkind: AuthorizationConfiguration\nauthorizers:\n"
 					"- {type: AlwaysDeny, name: alwaysdeny}\n- {type: AlwaysAllow, name: alwaysallow}\n", versions[i]);
-		CHECK_INT(read_text(text.p, &a, ways, &n, &err), 0);
-		CHECK_INT(n, 2);
-		CHECK_STR(str_of(ways[0].name), "alwaysdeny");
-		CHECK_INT(ways[0].decide(ways[0].self, &a, NULL, &reason, &err), AUTHZ_NO_OPINION);
+		unsigned types = 0;
+		CHECK_INT(read_text(text.p, &c, &types, &err), 0);
+		CHECK_INT(c.n, 2);
+		CHECK_STR(str_of(c.ways[0].name), "alwaysdeny");
+		CHECK_INT(c.ways[0].decide(c.ways[0].self, &a, NULL, &reason, &err), AUTHZ_NO_OPINION);
 		CHECK_STR(reason, "Everything is forbidden.");
-		CHECK_INT(ways[1].decide(ways[1].self, &a, NULL, &reason, &err), AUTHZ_ALLOW);
+		CHECK_INT(c.ways[1].decide(c.ways[1].self, &a, NULL, &reason, &err), AUTHZ_ALLOW);
+		arena_done(&c.arena);
 	}
+}
+
+TEST(authz_config_keeps_the_types_of_the_one_before)
+{
+	struct authz_chain c;
+	struct err err = ERR_INIT;
+	unsigned types = 0;
+	CHECK_INT(read_text(HEAD "authorizers:\n- {type: AlwaysDeny, name: alwaysdeny}\n- {type: AlwaysAllow, name: alwaysallow}\n", &c,
+			    &types, &err), 0);
+	arena_done(&c.arena);
+	unsigned before = types;
+	CHECK(read_text(HEAD "authorizers:\n- {type: AlwaysAllow, name: x}\n", &c, &types, &err) < 0);
+	CHECK_STR(err_str(&err), "[expected name alwaysallow for authorizer AlwaysAllow instead of x, missing required types: [AlwaysDeny]]");
+	CHECK_INT(types, before);
+	arena_done(&c.arena);
 }
 
 TEST(authz_config_excludes_flags)
 {
 	static const char *const modes[] = { "RBAC", NULL };
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct apiserver s = { .options.authz = { .config_file = "/nowhere", .modes = modes } };
-	struct authz_way ways[WAYS];
+	struct apiserver s = { .options.authz = { .config_file = "file", .modes = modes } };
+	struct authz_chain c = { .refs = 1 };
 	struct err err = ERR_INIT;
-	size_t n;
-	CHECK(authz_config_read(&s, &a, ways, WAYS, &n, &err) < 0);
+	unsigned types = 0;
+	CHECK(authz_config_read(&s, STR(HEAD), &c, &types, &err) < 0);
 	CHECK_STR(err_str(&err), "--authorization-config can not be specified when --authorization-mode or "
 				 "--authorization-webhook-* flags are defined");
 }

@@ -16,13 +16,13 @@ struct authz_rules {
 
 /* One who decides. */
 struct authz_way {
-	const char *name;             /* as configurations and metrics name it */
+	const char *type, *name;      /* as configurations and metrics name it */
 	void *self;
 	int (*decide)(void *self, struct arena *a, const struct authz_attributes *what, str *ret_reason, struct err *err);
 	/* Adds what it knows. */
 	int (*rules)(void *self, struct arena *a, const struct user *u, str namespace, struct authz_rules *rules, struct err *err);
-	int (*run)(void *self, struct err *err); /* (suspends, until canceled) looks after itself; NULL: nothing to do */
 	void (*free)(void *self);
+	uint64_t allowed, denied;     /* how often it did */
 };
 
 /* One webhook, of the flags or of a configuration. Texts live as long as the server. */
@@ -47,7 +47,21 @@ int authz_node_way(struct apiserver *s, struct authz_way *ret, struct err *err);
 int authz_webhook_way(struct apiserver *s, const struct authz_webhook_options *o, struct authz_way *ret, struct err *err);
 /* AlwaysAllow, or AlwaysDeny. */
 struct authz_way authz_always_way(bool allow);
-/* Reads --authorization-config: its authorizers in their order. */
-int authz_config_read(struct apiserver *s, struct arena *a, struct authz_way *ways, size_t max, size_t *ret_n, struct err *err);
+
+enum { AUTHZ_WAYS_MAX = 64 };
+
+/* Those who decide, in their order; shared by the requests that ask them. */
+struct authz_chain {
+	unsigned refs;
+	struct arena arena;           /* of a configuration's texts */
+	struct authz_way ways[AUTHZ_WAYS_MAX];
+	size_t n;
+};
+
+/*
+ * The text of --authorization-config: adds its authorizers to the chain. *types: the types other than Webhook that there must be
+ * (a set of bits; of a configuration that it replaces), and then those that there are.
+ */
+int authz_config_read(struct apiserver *s, str text, struct authz_chain *c, unsigned *types, struct err *err);
 
 #endif

@@ -440,6 +440,6 @@ int authz_node_way(struct apiserver *s, struct authz_way *ret, struct err *err)
 		release(n);
 		return r;
 	}
-	*ret = (struct authz_way){ .name = "Node", .self = n, .decide = decide, .rules = rules, .free = release };
+	*ret = (struct authz_way){ .type = "Node", .name = "node", .self = n, .decide = decide, .rules = rules, .free = release };
 	return 0;
 }

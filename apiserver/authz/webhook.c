@@ -171,16 +171,10 @@ static void webhook_way_free(void *self)
 	free(w);
 }
 
-static const struct type *review_type(const char *version)
-{
-	if (strcmp(version, "v1") == 0)
-		return TYPE(authorization_v1, SubjectAccessReview);
-	return strcmp(version, "v1beta1") == 0 ? TYPE(authorization_v1beta1, SubjectAccessReview) : NULL;
-}
-
 int authz_webhook_way(struct apiserver *s, const struct authz_webhook_options *o, struct authz_way *ret, struct err *err)
 {
-	const struct type *type = review_type(o->version);
+	const struct type *type = webhook_review_type(o->version, TYPE(authorization_v1, SubjectAccessReview),
+							TYPE(authorization_v1beta1, SubjectAccessReview));
 	struct webhook *hook = NULL;
 	if (!type)
 		return err_set(err, ERR_INVALID,
@@ -191,7 +185,7 @@ int authz_webhook_way(struct apiserver *s, const struct authz_webhook_options *o
 		return r;
 	struct way *w = mem_zalloc(sizeof *w);
 	*w = (struct way){ .options = *o, .hook = hook, .type = type, .answers = webhook_cache_new(ANSWERS_MAX) };
-	*ret = (struct authz_way){ .name = o->name, .self = w, .decide = webhook_decide, .rules = webhook_rules,
+	*ret = (struct authz_way){ .type = "Webhook", .name = o->name, .self = w, .decide = webhook_decide, .rules = webhook_rules,
 				   .free = webhook_way_free };
 	return 0;
 }

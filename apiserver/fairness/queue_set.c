@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "apiserver/metrics_priv.h"
 #include "base/clock.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -45,10 +46,7 @@ void flow_observe(struct flow_duration *d, int64_t ns)
 #define LIMIT(s) (int64_t)((s) * 1e9),
 	static const int64_t limits[] = { FLOW_SECONDS(LIMIT) };
 #undef LIMIT
-	size_t i = 0;
-	while (i < ARRAY_LEN(limits) && ns > limits[i])
-		i++;
-	d->buckets[i]++;
+	d->buckets[metrics_bucket(limits, ARRAY_LEN(limits), ns)]++;
 	d->sum_ns += ns;
 }
 

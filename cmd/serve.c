@@ -1,0 +1,75 @@
+/* The loop of a program that serves, and the signals that stop it. */
+#include "cmd/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fiber.h"
+#include "base/fiber_io.h"
+#include "base/log.h"
+#include "base/loop.h"
+
+struct serving {
+	int (*fn)(void *arg, struct err *err);
+	void *arg;
+	struct err *err;
+	int signal_fd;
+	struct fiber *main;
+};
+
+static void stop_signals(sigset_t *ret)
+{
+	sigemptyset(ret);
+	sigaddset(ret, SIGTERM);
+	sigaddset(ret, SIGINT);
+}
+
+/* From the first one on the default action is in place. */
+static int listen_to_signals(void *arg)
+{
+	struct serving *s = arg;
+	struct signalfd_siginfo info;
+	sigset_t set;
+
+	if (fiber_read(s->signal_fd, &info, sizeof(info), NULL) <= 0)
+		return 0;
+	log_info("stopping", KV("signal", strsignal((int)info.ssi_signo)));
+	stop_signals(&set);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	fiber_cancel(s->main);
+	return 0;
+}
+
+static int run(void *arg)
+{
+	struct serving *s = arg;
+	CLEANUP(fiber_stopp) struct fiber *signals = NULL;
+
+	s->main = fiber_self();
+	int r = fiber_spawn(listen_to_signals, s, &signals, s->err, "signals");
+	if (r < 0)
+		return r;
+	r = s->fn(s->arg, s->err);
+	return r == -ERR_CANCELED ? 0 : r;
+}
+
+int cmd_serve(const char *name, int (*fn)(void *arg, struct err *err), void *arg, struct err *err)
+{
+	CLEANUP(loop_freep) struct loop *loop = NULL;
+	struct serving s = { .fn = fn, .arg = arg, .err = err };
+	sigset_t set;
+	int r;
+
+	stop_signals(&set);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return err_sys(err, errno, "sigprocmask");
+	s.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (s.signal_fd < 0)
+		return err_sys(err, errno, "signalfd");
+	if ((r = loop_new(name, &loop, err)) == 0 && (r = loop_dump_on_sigusr2(loop, err)) == 0)
+		r = loop_run(loop, run, &s, err);
+	(void)close(s.signal_fd);
+	return r;
+}

@@ -1,0 +1,13 @@
+/* Programs that run until they are told to stop. */
+#ifndef C8S_CMD_SERVE_H
+#define C8S_CMD_SERVE_H
+
+#include "base/err.h"
+
+/*
+ * Runs fn on a fiber of a new loop. The first SIGTERM or SIGINT cancels that fiber, and 0 is returned once it has cleaned up; the
+ * second one ends the process. SIGUSR2 shows what the fibers are doing.
+ */
+int cmd_serve(const char *name, int (*fn)(void *arg, struct err *err), void *arg, struct err *err);
+
+#endif

@@ -1,0 +1,424 @@
+/*
+ * Ways to the pods of other nodes. Routes have a protocol number of our own; which of them are this cluster's is kept in a file, as several
+ * clusters may live on one machine: old and new ones are written before anything is changed, and the new ones alone afterwards.
+ *
+ * VXLAN: one device, which learns nothing. Hardware addresses follow from the nodes' addresses, so every node knows all
+ * others' without asking: a route leads to a gateway on the device, a neighbour entry gives its hardware address, a forwarding
+ * entry gives the node that has that.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cni/cni_priv.h"
+#include "cni/link.h"
+#include "cni/rules.h"
+#include "codec/atoms.h"
+#include "codec/json.h"
+
+enum { PROTOCOL = 200, VNI = 0xc85, PORT = 4789, OVERHEAD_V4 = 50, OVERHEAD_V6 = 70 };
+
+static const char device[] = "c8s-vxlan";
+
+struct way {
+	struct inet_net pods;
+	struct inet node;
+};
+
+struct sync {
+	struct netlink n;
+	struct arena arena;
+	struct addr own;              /* our address, with its link */
+	struct way *ways, *old;
+	size_t n_ways, n_old;
+	int vxlan;                    /* index; 0: there is none */
+	struct route *there[2];       /* what the kernel has, by family */
+	size_t n_there[2];
+	int result;                   /* the first error; the others go on */
+	struct err *err;
+};
+
+static void sync_done(struct sync *s)
+{
+	netlink_close(&s->n);
+	arena_done(&s->arena);
+}
+
+/* Keeps the first error. */
+static void note(struct sync *s, int r, const struct err *e)
+{
+	if (r >= 0 || s->result < 0)
+		return;
+	s->result = r;
+	if (s->err)
+		*s->err = *e;
+}
+
+static bool way_eq(const struct way *a, const struct way *b) { return inet_net_eq(a->pods, b->pods) && inet_eq(a->node, b->node); }
+
+static int by_pods(const void *a, const void *b)
+{
+	const struct way *x = a, *y = b;
+	int order = inet_cmp(x->pods.ip, y->pods.ip);
+	return order ? order : (int)x->pods.prefix - (int)y->pods.prefix;
+}
+
+/* The wanted way to the pods, or NULL. */
+static const struct way *find_way(const struct sync *s, struct inet_net pods)
+{
+	struct way key = { .pods = pods };
+	return s->n_ways ? bsearch(&key, s->ways, s->n_ways, sizeof(*s->ways), by_pods) : NULL;
+}
+
+static bool way_parse(str pods, str node, struct way *ret)
+{
+	if (!inet_net_parse(pods, &ret->pods) || !inet_parse(node, &ret->node))
+		return false;
+	ret->pods.ip = inet_net_first(ret->pods);
+	return true;
+}
+
+/* ---- what was there before ---- */
+
+static str state_path(struct cni *c, struct arena *a) { return arena_printf(a, "%s/routes.json", c->cache_dir); }
+
+static void load_state(struct cni *c, struct sync *s)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(16 << 20);
+	struct val v;
+
+	if (file_read(state_path(c, &s->arena).p, &text, NULL) < 0 ||
+	    json_decode(&s->arena, arena_str(&s->arena, buf_str(&text)), &(struct json_decode_options){ 0 }, &v, NULL) < 0)
+		return;
+	s->old = ARENA_ARRAY(&s->arena, struct way, val_len(v) + 1);
+	VAL_EACH(w, v)
+		s->n_old += way_parse(val_str(*w, podCIDR), val_str(*w, nodeAddress), &s->old[s->n_old]);
+}
+
+static void add_ways(struct sync *s, struct val_builder *b, const struct way *ways, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		val_add_item(b, OBJECT(&s->arena, F(podCIDR, val_of_str(inet_net_str(&s->arena, ways[i].pods))),
+				       F(nodeAddress, val_of_str(inet_str(&s->arena, ways[i].node)))));
+}
+
+static int save_state(struct cni *c, struct sync *s, bool with_old, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(16 << 20);
+	struct val_builder list = val_builder(&s->arena);
+	int r;
+
+	add_ways(s, &list, s->ways, s->n_ways);
+	if (with_old)
+		add_ways(s, &list, s->old, s->n_old);
+	if (!list.n) {
+		(void)unlink(state_path(c, &s->arena).p);
+		return 0;
+	}
+	if ((r = json_encode(&text, val_end_list(&list), &(struct json_encode_options){ 0 }, err)) < 0 ||
+	    (r = file_make_dirs(c->cache_dir, 0700, err)) < 0)
+		return r;
+	return file_write(state_path(c, &s->arena).p, buf_str(&text), 0600, err);
+}
+
+static bool changed(const struct sync *s)
+{
+	if (s->n_old != s->n_ways)
+		return true;
+	for (size_t i = 0; i < s->n_ways; i++)
+		if (!way_eq(&s->old[i], &s->ways[i]))
+			return true;
+	return false;
+}
+
+/* ---- what shall be ---- */
+
+static bool is_direct(const struct sync *s, const struct way *w)
+{
+	return inet_net_has(s->own.net, w->node) && w->pods.ip.family == w->node.family && !inet_eq(w->node, s->own.net.ip);
+}
+
+/* Of the node's end of the tunnel. */
+static void vxlan_mac(struct inet node, uint8_t ret[6])
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	ret[0] = 0x0e;
+	ret[1] = 0xc9;
+	memcpy(ret + 2, node.b, 4);
+	if (inet_is_v4(node))
+		return;
+	for (size_t i = 0; i < sizeof(node.b); i++)
+		hash = (hash ^ node.b[i]) * UINT64_C(0x100000001b3);
+	memcpy(ret + 1, &hash, 5);
+}
+
+/* The link-local address that goes with a hardware address. */
+static struct inet link_local(const uint8_t mac[6])
+{
+	return (struct inet){ AF_INET6, { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] } };
+}
+
+static struct route route_for(const struct sync *s, const struct way *w)
+{
+	struct route r = { .dst = w->pods, .gw = w->node, .index = s->own.index, .protocol = PROTOCOL };
+	uint8_t mac[6];
+
+	if (is_direct(s, w))
+		return r;
+	r.index = s->vxlan;
+	r.onlink = true;
+	/* The gateway must be of a family that the pods' packets can be sent to on the link. */
+	if (!inet_is_v4(w->node) || !inet_is_v4(w->pods.ip)) {
+		vxlan_mac(w->node, mac);
+		r.gw = link_local(mac);
+	}
+	return r;
+}
+
+static int find_own(struct sync *s, const char *own_address, struct err *err)
+{
+	struct addr *addrs;
+	struct inet own;
+	size_t n;
+	int r;
+
+	if (!own_address || !inet_parse(str_of(own_address), &own))
+		return err_set(err, ERR_INVALID, "\"%s\" is not an address", own_address ? own_address : "");
+	if ((r = addr_list(&s->n, 0, &s->arena, &addrs, &n, err)) < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		if (inet_eq(addrs[i].net.ip, own))
+			s->own = addrs[i];
+	return s->own.index ? 0 : err_set(err, ERR_NOT_FOUND, "no link has this node's address %s", own_address);
+}
+
+static void load_ways(struct sync *s, const struct cni_route *routes, size_t n)
+{
+	struct err e = ERR_INIT;
+
+	s->ways = ARENA_ARRAY(&s->arena, struct way, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		struct way *w = &s->ways[s->n_ways];
+		if (!way_parse(routes[i].pod_cidr, routes[i].node_address, w))
+			note(s, err_set(&e, ERR_INVALID, "invalid way to the pods " STR_FMT " of node " STR_FMT, STR_ARG(routes[i].pod_cidr),
+					STR_ARG(routes[i].node_address)), &e);
+		else if (w->node.family != s->own.net.ip.family)
+			note(s, err_set(&e, ERR_INVALID, "node " STR_FMT " has no address of the family of ours", STR_ARG(routes[i].node_address)), &e);
+		else if (!inet_eq(w->node, s->own.net.ip))
+			s->n_ways++;
+	}
+	if (s->n_ways)
+		qsort(s->ways, s->n_ways, sizeof(*s->ways), by_pods);
+	/* One way to each range. */
+	size_t kept = 0;
+	for (size_t i = 0; i < s->n_ways; i++)
+		if (!kept || !inet_net_eq(s->ways[kept - 1].pods, s->ways[i].pods))
+			s->ways[kept++] = s->ways[i];
+	s->n_ways = kept;
+}
+
+/* ---- the device ---- */
+
+static bool needs_vxlan(const struct sync *s)
+{
+	for (size_t i = 0; i < s->n_ways; i++)
+		if (!is_direct(s, &s->ways[i]))
+			return true;
+	return false;
+}
+
+static int ensure_vxlan(struct sync *s, struct err *err)
+{
+	uint8_t mac[6];
+	struct link l, under;
+	bool wanted = needs_vxlan(s);
+	int r = link_get(&s->n, device, &l, err);
+
+	if (r < 0 && r != -ERR_NOT_FOUND)
+		return r;
+	vxlan_mac(s->own.net.ip, mac);
+	bool right = r == 0 && str_eq(str_of(l.kind), STR("vxlan")) && memcmp(l.mac, mac, sizeof(mac)) == 0;
+	if (right || (!wanted && r < 0)) {
+		s->vxlan = right ? l.index : 0;
+		return 0;
+	}
+	if (!wanted)
+		return 0;
+	/* Our address was another one. */
+	if (r == 0 && (r = link_del(&s->n, l.index, err)) < 0)
+		return r;
+	if ((r = link_get_index(&s->n, s->own.index, &under, err)) < 0)
+		return r;
+	struct link_spec spec = { .name = device, .kind = "vxlan", .vni = VNI, .port = PORT, .local = s->own.net.ip, .mac = mac,
+				  .mtu = under.mtu - (inet_is_v4(s->own.net.ip) ? OVERHEAD_V4 : OVERHEAD_V6) };
+	if ((r = link_add(&s->n, &spec, err)) < 0 || (r = link_get(&s->n, device, &l, err)) < 0 ||
+	    (r = link_set(&s->n, l.index, &(struct link_change){ .up = LINK_ON }, err)) < 0)
+		return r;
+	s->vxlan = l.index;
+	return 0;
+}
+
+/* The entries of a node. */
+static void neighbours(const struct sync *s, struct inet node, struct neigh ret[3])
+{
+	struct neigh base = { .index = s->vxlan };
+
+	vxlan_mac(node, base.mac);
+	for (size_t i = 0; i < 3; i++)
+		ret[i] = base;
+	ret[0].ip = node;
+	ret[0].fdb = true;
+	ret[1].ip = node;
+	ret[2].ip = link_local(base.mac);
+}
+
+static int set_neighbours(struct sync *s, struct inet node, struct err *err)
+{
+	struct neigh list[3];
+	int r = 0;
+
+	neighbours(s, node, list);
+	for (size_t i = 0; i < 3 && r == 0; i++)
+		r = neigh_set(&s->n, &list[i], err);
+	return r;
+}
+
+/* ---- routes ---- */
+
+static int by_dst(const void *a, const void *b)
+{
+	const struct route *x = a, *y = b;
+	int order = inet_cmp(x->dst.ip, y->dst.ip);
+	return order ? order : (int)x->dst.prefix - (int)y->dst.prefix;
+}
+
+/* The routes of our protocol number, in order. */
+static int load_there(struct sync *s, struct err *err)
+{
+	for (size_t six = 0; six < 2; six++) {
+		size_t n, kept = 0;
+		int r = route_list(&s->n, six ? AF_INET6 : AF_INET, &s->arena, &s->there[six], &n, err);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < n; i++)
+			if (s->there[six][i].protocol == PROTOCOL)
+				s->there[six][kept++] = s->there[six][i];
+		s->n_there[six] = kept;
+		if (kept)
+			qsort(s->there[six], kept, sizeof(struct route), by_dst);
+	}
+	return 0;
+}
+
+static const struct route *find_there(const struct sync *s, struct inet_net dst)
+{
+	size_t six = !inet_is_v4(dst.ip);
+	struct route key = { .dst = dst };
+	return s->n_there[six] ? bsearch(&key, s->there[six], s->n_there[six], sizeof(key), by_dst) : NULL;
+}
+
+static void add_missing(struct sync *s)
+{
+	struct err e = ERR_INIT;
+
+	for (size_t i = 0; i < s->n_ways; i++) {
+		const struct way *w = &s->ways[i];
+		if (!is_direct(s, w) && !s->vxlan)
+			continue; /* there was an error about that */
+		struct route want = route_for(s, w);
+		const struct route *there = find_there(s, want.dst);
+		bool new_node = i == 0 || !inet_eq(s->ways[i - 1].node, w->node);
+		if (!is_direct(s, w) && new_node)
+			note(s, set_neighbours(s, w->node, &e), &e);
+		if (!there || there->index != want.index || !inet_eq(there->gw, want.gw))
+			note(s, route_add(&s->n, &want, ROUTE_REPLACE, &e), &e);
+	}
+}
+
+static bool has_node(const struct sync *s, struct inet node)
+{
+	for (size_t i = 0; i < s->n_ways; i++)
+		if (inet_eq(s->ways[i].node, node) && !is_direct(s, &s->ways[i]))
+			return true;
+	return false;
+}
+
+static void remove_old(struct sync *s)
+{
+	struct err e = ERR_INIT;
+
+	for (size_t i = 0; i < s->n_old; i++) {
+		const struct way *w = &s->old[i], *now = find_way(s, w->pods);
+		const struct route *there = find_there(s, w->pods);
+		struct neigh list[3];
+		if (now && way_eq(now, w))
+			continue;
+		/* A route that leads elsewhere now was replaced above. */
+		int r = !now && there ? route_del(&s->n, there, &e) : 0;
+		if (r < 0 && e.sys != ESRCH)
+			note(s, r, &e);
+		neighbours(s, w->node, list);
+		for (size_t k = 0; s->vxlan && !has_node(s, w->node) && k < 3; k++)
+			note(s, neigh_del(&s->n, &list[k], &e), &e);
+	}
+}
+
+/* The device goes with the last route over it, whosever that was. */
+static void remove_vxlan(struct sync *s)
+{
+	struct err e = ERR_INIT;
+
+	if (!s->vxlan || needs_vxlan(s) || !s->n_old)
+		return;
+	int r = load_there(s, &e);
+	note(s, r, &e);
+	for (size_t six = 0; six < 2; six++)
+		for (size_t i = 0; i < s->n_there[six]; i++)
+			if (r < 0 || s->there[six][i].index == s->vxlan)
+				return;
+	note(s, link_del(&s->n, s->vxlan, &e), &e);
+}
+
+static int set_rules(struct cni *c, struct sync *s, struct err *err)
+{
+	struct inet_net *pods = ARENA_ARRAY(&s->arena, struct inet_net, s->n_ways + 1);
+	str name;
+
+	for (size_t i = 0; i < s->n_ways; i++)
+		pods[i] = s->ways[i].pods;
+	if (cni_network(c, &s->arena, &name, NULL) < 0)
+		name = STR("c8s");
+	return rules_pods(arena_str(&s->arena, name).p, pods, s->n_ways, err);
+}
+
+int cni_routes_sync(struct cni *c, const char *own_address, const struct cni_route *routes, size_t n, struct err *err)
+{
+	CLEANUP(sync_done) struct sync s = { .n = NETLINK_INIT, .err = err };
+	struct err e = ERR_INIT;
+	int r;
+
+	load_state(c, &s);
+	if (!n && !s.n_old)
+		return 0; /* a cluster of one node */
+	if ((r = netlink_open(&s.n, NETLINK_ROUTE, err)) < 0 || (r = find_own(&s, own_address, err)) < 0)
+		return r;
+	load_ways(&s, routes, n);
+	if (changed(&s) && (r = save_state(c, &s, true, err)) < 0)
+		return r;
+	/* The file may be older than the kernel's state: a machine that was started again has no rules. */
+	if (changed(&s) || !c->routes_known) {
+		note(&s, r = set_rules(c, &s, &e), &e);
+		c->routes_known = r == 0;
+	}
+	note(&s, ensure_vxlan(&s, &e), &e);
+	if ((r = load_there(&s, err)) < 0)
+		return r;
+	add_missing(&s);
+	remove_old(&s);
+	remove_vxlan(&s);
+	if (s.result == 0 && changed(&s))
+		note(&s, save_state(c, &s, false, &e), &e);
+	return s.result;
+}

@@ -1,0 +1,183 @@
+"""Images for tests, made of busybox: as archives, as layouts, or put into a registry; and a registry to put them into."""
+import base64
+import gzip
+import hashlib
+import http.client
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import urllib.parse
+
+import peers
+from cluster import free_port, wait_until
+
+BUSYBOX = "/bin/busybox"
+APPLETS = "sh cat echo ls sleep true false id env hostname mount ps wget nc httpd grep head tail touch mkdir rm test printf kill seq dd date stat".split()
+ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+INDEX = "application/vnd.oci.image.index.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar"
+DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+
+
+def digest(data):
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def busybox():
+    """The files of a small system: path -> bytes, a folder (None) or a link (text)."""
+    with open(BUSYBOX, "rb") as f:
+        files = {"bin/busybox": f.read()}
+    files.update({f"bin/{name}": "busybox" for name in APPLETS})
+    files.update({"etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000::/:/bin/sh\n", "etc/group": b"root:x:0:\nuser:x:1000:\n",
+                  "tmp": None, "proc": None, "sys": None, "dev": None, "root": None})
+    return files
+
+
+def layer(files):
+    """The tar of a layer; the same files give the same bytes."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for path, content in files.items():
+            info = tarfile.TarInfo(path)
+            info.mode = 0o755
+            if content is None:
+                info.type = tarfile.DIRTYPE
+            elif isinstance(content, str):
+                info.type, info.linkname = tarfile.SYMTYPE, content
+            else:
+                info.size = len(content)
+                info.mode = 0o755 if path.startswith("bin/") else 0o644
+            tar.addfile(info, io.BytesIO(content) if isinstance(content, bytes) else None)
+    return out.getvalue()
+
+
+class Image:
+    """layers: dicts of files. compress: layers are gzipped, as registries have them."""
+
+    def __init__(self, *layers, config=None, compress=True, arch=ARCH):
+        plain = [layer(files) for files in layers or (busybox(),)]
+        self.layers = [gzip.compress(tar, 1, mtime=0) if compress else tar for tar in plain]
+        self.plain = plain
+        self.arch = arch
+        self.config = json.dumps({"architecture": arch, "os": "linux", "config": config or {"Cmd": ["sh"]},
+                                  "rootfs": {"type": "layers", "diff_ids": [digest(tar) for tar in plain]}}).encode()
+        self.manifest = json.dumps({
+            "schemaVersion": 2, "mediaType": MANIFEST,
+            "config": {"mediaType": CONFIG, "digest": digest(self.config), "size": len(self.config)},
+            "layers": [{"mediaType": LAYER + ("+gzip" if compress else ""), "digest": digest(x), "size": len(x)} for x in self.layers]}).encode()
+        self.id, self.digest = digest(self.config), digest(self.manifest)
+
+    def blobs(self):
+        return {digest(x): x for x in (*self.layers, self.config)}
+
+    def descriptor(self, name=None):
+        d = {"mediaType": MANIFEST, "digest": self.digest, "size": len(self.manifest), "platform": {"os": "linux", "architecture": self.arch}}
+        return {**d, "annotations": {"org.opencontainers.image.ref.name": name}} if name else d
+
+    def docker_archive(self, path, *tags):
+        """As docker save wrote it for years: plain layers, one of them by a link."""
+        files = {"config.json": self.config, "manifest.json": json.dumps(
+            [{"Config": "config.json", "RepoTags": tags, "Layers": [f"{i}/layer.tar" for i in range(len(self.plain))]}]).encode()}
+        for i, tar in enumerate(self.plain):
+            files[f"store/{i}.tar"] = tar
+            files[f"{i}/layer.tar"] = f"../store/{i}.tar"
+        with open(path, "wb") as f:
+            f.write(layer(files))
+
+    def layout(self, folder, name):
+        os.makedirs(os.path.join(folder, "blobs", "sha256"), exist_ok=True)
+        for key, data in {**self.blobs(), self.digest: self.manifest}.items():
+            with open(os.path.join(folder, "blobs", "sha256", key[7:]), "wb") as f:
+                f.write(data)
+        for file, value in (("oci-layout", {"imageLayoutVersion": "1.0.0"}), ("index.json", {"schemaVersion": 2, "manifests": [self.descriptor(name)]})):
+            with open(os.path.join(folder, file), "w") as f:
+                json.dump(value, f)
+
+
+class Registry:
+    """Debian's docker-registry on a loopback port. users: it wants one of user:password. Use available() first."""
+
+    # tester:secret; bcrypt is the only kind that it reads.
+    HTPASSWD = "tester:$2b$04$RJS4rzN/JW2cvQlEiBzPbeVF0oiTkDVzJRy38cw6J8JMTh5kcB1zW\n"
+    CREDS = "tester:secret"
+
+    @staticmethod
+    def available():
+        return peers.find("docker-registry", "docker-registry")
+
+    def __init__(self, folder, users=False, more=""):
+        self.folder, self.users, self.port = folder, users, free_port()
+        os.makedirs(folder)
+        self.data = os.path.join(folder, "data")
+        auth = f"auth:\n  htpasswd:\n    realm: test\n    path: {folder}/htpasswd\n" if users else ""
+        with open(os.path.join(folder, "htpasswd"), "w") as f:
+            f.write(self.HTPASSWD)
+        with open(os.path.join(folder, "config.yml"), "w") as f:
+            f.write(f"version: 0.1\nlog:\n  level: warn\nstorage:\n  filesystem:\n    rootdirectory: {self.data}\n"
+                    f"http:\n  addr: 127.0.0.1:{self.port}\n{auth}{more}")
+
+    @property
+    def host(self):
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self):
+        with open(os.path.join(self.folder, "log"), "wb") as log:
+            self.process = subprocess.Popen([self.available(), "serve", os.path.join(self.folder, "config.yml")], stdout=log, stderr=log)
+        wait_until(self.answers, what="the registry's answer")
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def answers(self):
+        try:
+            return self.request("GET", "/v2/")[0] in (200, 401)
+        except OSError:
+            return False
+
+    def request(self, method, path, body=None, kind=None):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        headers = {"Authorization": "Basic " + base64.b64encode(self.CREDS.encode()).decode()} if self.users else {}
+        if kind:
+            headers["Content-Type"] = kind
+        c.request(method, path, body=body, headers=headers)
+        r = c.getresponse()
+        answer = r.status, dict(r.getheaders()), r.read()
+        c.close()
+        return answer
+
+    def put_blob(self, repository, data):
+        status, headers, body = self.request("POST", f"/v2/{repository}/blobs/uploads/")
+        assert status == 202, body
+        to = urllib.parse.urlsplit(headers["Location"])
+        status, _, body = self.request("PUT", f"{to.path}?{to.query}&digest={digest(data)}", data, "application/octet-stream")
+        assert status == 201, body
+
+    def put_manifest(self, repository, tag, data, kind):
+        status, _, body = self.request("PUT", f"/v2/{repository}/manifests/{tag}", data, kind)
+        assert status == 201, body
+
+    def put(self, image, repository, tag):
+        """The image in the registry; its name."""
+        for data in image.blobs().values():
+            self.put_blob(repository, data)
+        self.put_manifest(repository, tag, image.manifest, MANIFEST)
+        return f"{self.host}/{repository}:{tag}"
+
+    def put_index(self, images, repository, tag):
+        for image in images:
+            self.put(image, repository, image.digest)
+        data = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": [i.descriptor() for i in images]}).encode()
+        self.put_manifest(repository, tag, data, INDEX)
+        return f"{self.host}/{repository}:{tag}", digest(data)
+
+    def blob_file(self, key):
+        return os.path.join(self.data, "docker", "registry", "v2", "blobs", "sha256", key[7:9], key[7:], "data")
