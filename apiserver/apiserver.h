@@ -8,7 +8,9 @@
  *	runtime_config.h which versions are served        object.h     one stored object, shared by all
  *	bootstrap.h      what every cluster has           cache.h      all of them, their recent events, who follows
  *	inprocess.h      writing from inside              stored.h     reading and writing one in the store
- *	transformer.h    encryption at rest               hooks.h      kinds that do something of their own
+ *	transformer.h    encryption at rest (encryption_config.c: the file that asks for it)
+ *	follow.h         hearing that kinds have changed  hooks.h      kinds that do something of their own
+ *	config_file.h    configuration files              user.h       questions about users; pod.h: about pods
  *
  * A request, in the order of its stages:
  *	request.h        one request, its answer          pipeline.h   the stages, and what they return
@@ -20,7 +22,7 @@
  *	mutate.c         what admission/ makes of it      admit.c      whether it takes it
  *	validate.c       whether it can be:               meta.h, admin_access.c, warnings.h
  *	store.c          read (read.h) or write:          get.c, list.h, watch.h; commit.c, delete.c, strategy.h
- *	respond.c        the answer:                      encode.h, status.c
+ *	respond.c        the answer:                      encode.h, status.c, pieces.h
  *
  * What is more than stored objects:
  *	subresource.h    status aside: scale, binding, eviction, log, exec, proxies, tokens, reviews
@@ -28,8 +30,8 @@
  *	stream_proxy.h   upgraded connections; relay.h: bodies; kubelet_client.h: the way to nodes
  *	hooks_service.h  what Services get: service_ip.h, service_families.c, service_port*.c, service_repair.c
  *	pki.h            keys and certificates that it makes
- *	webhook.h        asking other servers
- *	documents.h      discovery, OpenAPI, health, version, metrics.h: what is not a resource
+ *	webhook.h        asking other servers; webhook_cache.h: what they said
+ *	documents.h      discovery.c, openapi_docs.c, health.c, version.h, debug.c, root.c, metrics.h: what is not a resource
  */
 #ifndef C8S_APISERVER_APISERVER_H
 #define C8S_APISERVER_APISERVER_H

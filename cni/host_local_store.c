@@ -27,7 +27,11 @@ int host_store_open(struct host_store *s, const char *folder, struct err *err)
 		return err_sys(err, errno, "%s/lock", folder);
 	while ((r = flock(s->lock, LOCK_EX)) < 0 && errno == EINTR)
 		;
-	return r < 0 ? err_sys(err, errno, "%s/lock", folder) : 0;
+	if (r < 0)
+		return err_sys(err, errno, "%s/lock", folder);
+	/* What somebody left who was killed while he had the lock. */
+	(void)unlinkat(s->dir, fresh, 0);
+	return 0;
 }
 
 void host_store_close(struct host_store *s)

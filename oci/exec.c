@@ -61,7 +61,6 @@ static int run(const struct oci_exec_options *o, struct execution *e, struct are
 		.start = -1,
 		.preserve_fds = o->preserve_fds,
 		.label = -1,
-		.no_new_keyring = true,
 	};
 	struct attend attend = {
 		.console_socket = o->console_socket,

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/path.h"
@@ -23,13 +24,14 @@
 
 /* ---- at home ---- */
 
-/* The runtime may have blocked or ignored signals; the program starts with none of that. */
-static int reset_signals(struct init *i, struct err *err)
+/* The runtime may have blocked or ignored signals, and has a umask: the program starts with none of that. */
+static int reset_inherited(struct init *i, struct err *err)
 {
 	struct sigaction standard = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
 	(void)i;
+	umask(022);
 	for (int s = 1; s < NSIG; s++)
 		(void)sigaction(s, &standard, NULL);
 	sigemptyset(&none);
@@ -127,6 +129,13 @@ static int stdio(struct init *i, struct err *err)
 	r = sync_tell_fd(i->sync, SYNC_TERMINAL, master, err);
 	close(master);
 	return r;
+}
+
+/* A working directory that is missing is made, as runc does. One that we may not look at is left to its user. */
+static int make_cwd(struct init *i, struct err *err)
+{
+	int r = rootfs_make_folder(i->rootfs, i->process->cwd, err);
+	return r < 0 && err->sys == EACCES ? 0 : r;
 }
 
 static int protect_root(struct init *i, struct err *err)
@@ -249,7 +258,7 @@ static const struct step {
 	int (*run)(struct init *i, struct err *err);
 	int when;
 } steps[] = {
-	{ "signals", reset_signals, BOTH },
+	{ "signals", reset_inherited, BOTH },
 	{ "place", ask_for_place, BOTH },
 	{ "user namespace", become_root, BOTH },
 	{ "session", new_session, BOTH },
@@ -261,6 +270,7 @@ static const struct step {
 	{ "rootfs", make_root, CREATE },
 	{ "hooks", create_hooks, CREATE },
 	{ "stdio", stdio, BOTH },
+	{ "cwd", make_cwd, CREATE },
 	{ "masked paths", protect_root, CREATE },
 	{ "cgroup namespace", cgroup_namespace, CREATE },
 	{ "pivot_root", enter_root, CREATE },

@@ -3,15 +3,15 @@
  * static and has one thread; nothing here suspends or knows of fibers. Two users: the command line (`c8s runc`, oci_main), and the
  * pod monitor, which calls oci_create and the rest as a library.
  *
- *	cli.c          the OCI command line                 spec.h      config.json, read and checked
+ *	cli.h          the OCI command line                 spec.h      config.json, read and checked
  *	container.c    create, start, state, delete         state.h     state.json of a container, under --root
  *	init.c         all between clone3 and execve, in the order of the story
- *	sync.h         what parent and child tell each other, failures with their step and errno
+ *	sync.h         what parent and child tell each other, failures with their step and errno; attend.h: the parent's half
  *	namespaces.c   new and joined ones, id maps         rootfs.c    mounts, pivot_root; mount.h: one mount safely
  *	devices.c      /dev                                 process.c   user, groups, capabilities, rlimits, labels
  *	cgroup.h       cgroups, v1 and v2                   seccomp.c   the filter
  *	exec.c         one more process in a container      hooks.c     programs at six moments
- *	terminal.c     a pty and its way to who wants it    self.c      the sealed copy of the executable
+ *	terminal.c     a pty and its way to who wants it    self.h      running from where nobody can write
  */
 #ifndef C8S_OCI_OCI_H
 #define C8S_OCI_OCI_H

@@ -65,6 +65,8 @@ int rootfs_open(struct rootfs *r, const struct spec *s, const struct cgroup *c, 
 void rootfs_close(struct rootfs *r);
 /* Inside, in this order. */
 int rootfs_mount(struct rootfs *r, struct err *err);
+/* A folder in it, with those above it, while that can be written to. */
+int rootfs_make_folder(struct rootfs *r, const char *path, struct err *err);
 int rootfs_protect(struct rootfs *r, struct err *err);
 int rootfs_enter(struct rootfs *r, struct err *err);
 

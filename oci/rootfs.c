@@ -89,7 +89,8 @@ int rootfs_open(struct rootfs *r, const struct spec *s, const struct cgroup *c, 
 		return root;
 	if ((r->tree = mount_clone(root, AT_RECURSIVE, err)) < 0)
 		return r->tree;
-	if (!shared && (done = mount_propagate(r->tree, MS_SLAVE | MS_REC, err)) < 0)
+	/* Volumes may be shared with outside, but what is mounted into the root is the container's own business. */
+	if ((done = mount_propagate(r->tree, (shared ? MS_PRIVATE : MS_SLAVE) | MS_REC, err)) < 0)
 		return done;
 	return open_mounts(r, shared, a, err);
 }
@@ -252,6 +253,12 @@ static int protect_paths(struct rootfs *r, struct arena *a, struct err *err)
 		if ((done = spec_text(a, *p, "linux.maskedPaths", &path, err)) < 0 || (done = mask(r, path, null, err)) < 0)
 			return err_wrap(err, done, "masked path " STR_FMT, STR_ARG(val_as_str(*p)));
 	return 0;
+}
+
+int rootfs_make_folder(struct rootfs *r, const char *path, struct err *err)
+{
+	CLEANUP(fd_close) int fd = path_mkdirs(r->tree, path, 0755, err);
+	return fd < 0 ? fd : 0;
 }
 
 int rootfs_protect(struct rootfs *r, struct err *err)

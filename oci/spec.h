@@ -59,7 +59,7 @@ struct process {
 	uid_t uid;
 	gid_t gid, *gids;
 	size_t gids_n;
-	int umask;                   /* -1: as it is */
+	int umask;                   /* -1: 022 */
 	uint64_t caps[CAP_SETS];     /* bits 1 << CAP_x */
 	struct process_limit *limits;
 	size_t limits_n;

@@ -17,6 +17,7 @@
 #include "codec/json.h"
 #include "codec/time.h"
 #include "runtime/image_priv.h"
+#include "runtime/tar.h"
 
 /* ---- where to ---- */
 
@@ -26,51 +27,68 @@ struct save {
 	const struct image *images;
 	const str *names;           /* as they were asked for */
 	size_t n;
-	struct archive *tar;        /* NULL: into the folder `file` */
+	int tar;                    /* descriptor; -1: into the folder `file` */
+	int64_t left;               /* of the file that is being written into the archive */
 	struct arena arena;
 	struct map written;         /* blobs */
 };
 
-static int tar_error(struct save *s, struct err *err) { return err_set(err, ERR_SYSTEM, "%s: %s", s->file, archive_error_string(s->tar)); }
-
-/* The head of a file in the archive, or a file in the folder (its descriptor). */
-static int begin_file(struct save *s, const char *name, int64_t size, struct err *err)
-{
-	if (!s->tar) {
-		const char *path = arena_printf(&s->arena, "%s/%s", s->file, name).p;
-		int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-		return fd < 0 ? err_sys(err, errno, "%s", path) : fd;
-	}
-	struct archive_entry *e = archive_entry_new();
-	archive_entry_set_pathname(e, name);
-	archive_entry_set_size(e, size);
-	archive_entry_set_filetype(e, AE_IFREG);
-	archive_entry_set_perm(e, 0644);
-	archive_entry_set_mtime(e, 0, 0);
-	int r = archive_write_header(s->tar, e) == ARCHIVE_OK ? 0 : tar_error(s, err);
-	archive_entry_free(e);
-	return r;
-}
-
-static int write_part(struct save *s, int fd, str part, struct err *err)
+static int write_all(struct save *s, int fd, str part, struct err *err)
 {
 	while (part.n) {
-		ssize_t n = s->tar ? archive_write_data(s->tar, part.p, part.n) : write(fd, part.p, part.n);
-		if (n < 0 && !s->tar && errno == EINTR)
+		ssize_t n = write(fd, part.p, part.n);
+		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return s->tar ? tar_error(s, err) : err_sys(err, errno, "%s", s->file);
+			return err_sys(err, errno, "%s", s->file);
 		part = str_skip(part, (size_t)n);
 	}
 	return 0;
 }
 
+/* The head of a file in the archive, or a file in the folder (its descriptor). */
+static int begin_file(struct save *s, const char *name, int64_t size, struct err *err)
+{
+	if (s->tar < 0) {
+		const char *path = arena_printf(&s->arena, "%s/%s", s->file, name).p;
+		int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+		return fd < 0 ? err_sys(err, errno, "%s", path) : fd;
+	}
+	struct tar_header h;
+	int r = tar_header(&h, name, size, err);
+	s->left = size;
+	return r < 0 ? r : write_all(s, s->tar, str_span((const char *)&h, sizeof h), err);
+}
+
+static int write_part(struct save *s, int fd, str part, struct err *err)
+{
+	if (s->tar < 0)
+		return write_all(s, fd, part, err);
+	if ((int64_t)part.n > s->left)
+		return err_set(err, ERR_INTERNAL, "%s: a file has grown while it was saved", s->file);
+	s->left -= (int64_t)part.n;
+	return write_all(s, s->tar, part, err);
+}
+
+/* The file is complete; what follows it in an archive begins at the next block. */
+static int end_file(struct save *s, int64_t size, struct err *err)
+{
+	static const char zeros[TAR_BLOCK];
+	if (s->tar < 0)
+		return 0;
+	if (s->left)
+		return err_set(err, ERR_INTERNAL, "%s: a file has shrunk while it was saved", s->file);
+	return write_all(s, s->tar, str_span(zeros, tar_padding(size)), err);
+}
+
 static int put_text(struct save *s, const char *name, str text, struct err *err)
 {
-	if (!s->tar)
+	if (s->tar < 0)
 		return file_write(arena_printf(&s->arena, "%s/%s", s->file, name).p, text, 0644, err);
 	int r = begin_file(s, name, (int64_t)text.n, err);
-	return r < 0 ? r : write_part(s, -1, text, err);
+	if (r >= 0)
+		r = write_part(s, -1, text, err);
+	return r < 0 ? r : end_file(s, (int64_t)text.n, err);
 }
 
 static int put_blob(struct save *s, str digest, struct err *err)
@@ -89,11 +107,11 @@ static int put_blob(struct save *s, str digest, struct err *err)
 	int r = begin_file(s, name, st.st_size, err);
 	if (r < 0)
 		return r;
-	out = s->tar ? -1 : r;
+	out = s->tar < 0 ? r : -1;
 	while ((n = read(fd, block, IMAGE_BLOCK)) > 0)
 		if ((r = write_part(s, out, str_span(block, (size_t)n), err)) < 0)
 			return r;
-	return n < 0 ? err_sys(err, errno, "%s", path) : 0;
+	return n < 0 ? err_sys(err, errno, "%s", path) : end_file(s, st.st_size, err);
 }
 
 /* ---- what ---- */
@@ -211,13 +229,10 @@ static int save_all(struct save *s, struct err *err)
 
 static int save_tar(struct save *s, int fd, struct err *err)
 {
-	s->tar = archive_write_new();
-	archive_write_set_format_pax_restricted(s->tar);
-	int r = archive_write_open_fd(s->tar, fd) == ARCHIVE_OK ? save_all(s, err) : tar_error(s, err);
-	if (archive_write_close(s->tar) != ARCHIVE_OK && r == 0)
-		r = tar_error(s, err);
-	archive_write_free(s->tar);
-	return r;
+	static const char end[2 * TAR_BLOCK];
+	s->tar = fd;
+	int r = save_all(s, err);
+	return r < 0 ? r : write_all(s, fd, str_span(end, sizeof end), err);
 }
 
 /* A regular file appears when it is complete; into a pipe or device it goes as it comes. */
@@ -256,7 +271,7 @@ static int save_blocking(void *arg, struct err *err)
 
 int image_save(struct images *m, const str *names, size_t n, const char *file, bool oci, struct err *err)
 {
-	struct save s = { .root = m->root, .file = file, .oci = oci, .names = names, .n = n };
+	struct save s = { .root = m->root, .file = file, .oci = oci, .names = names, .n = n, .tar = -1 };
 	struct image_lease lease = { .fd = -1 };
 	map_init(&s.written);
 	int r = image_lease_open(m->root, &lease, err);

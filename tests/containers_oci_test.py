@@ -2,7 +2,6 @@
 """The OCI runtime (c8s-pod runc): containers as they look from inside, their life by the command line, failures with step and errno,
 and escapes of other runtimes replayed. Debian's runc runs the same bundle for comparison. Needs root."""
 import array
-import copy
 import ctypes
 import hashlib
 import json
@@ -165,6 +164,9 @@ def test_run(t):
                             preexec_fn=place, pass_fds=[3, 4, 5])
         t.check("--preserve-fds passes 3, 4 and 5", rc.stdout.split() == ["five", "7"], rc.stdout + rc.stderr)
         os.close(r)
+    with Box("pwd; umask", cwd="/made/for/it") as b:
+        t.check("a missing cwd is made; the umask is not ours", b.run(preexec_fn=lambda: os.umask(0o077))[1] == "/made/for/it\n0022\n")
+        t.check("with a usual mode", os.stat(os.path.join(b.rootfs, "made")).st_mode & 0o777 == 0o755)
     with Box("echo hi") as b:
         b.save()
         r = subprocess.run([os.environ["C8S"], "runc", "--root", ROOT, "run", "-b", b.bundle, b.id], capture_output=True, text=True)
@@ -416,6 +418,35 @@ def test_mounts(t):
         shutil.rmtree(volume)
 
 
+def test_propagation(t):
+    volume = os.path.join(FOLDER, "shared")
+    os.makedirs(volume)
+    subprocess.run(["mount", "-t", "tmpfs", "none", volume], check=True)
+    subprocess.run(["mount", "--make-shared", volume], check=True)
+    for name in ("in", "out"):
+        os.makedirs(os.path.join(volume, name))
+    try:
+        for root, kind in (("rslave", "rslave"), ("rshared", "rshared"), ("", "rprivate")):
+            with Box("mount -t tmpfs inner /vol/in; echo mounted; exec sleep 1000") as b:
+                b.config["process"]["capabilities"] = {k: ALL_CAPS for k in ("bounding", "effective", "permitted")}
+                b.config["linux"]["rootfsPropagation"] = root
+                b.config["mounts"].append({"destination": "/vol", "type": "bind", "source": volume, "options": ["rbind", kind]})
+                rc = b.create()
+                until(lambda: "mounted" in b.output())
+                subprocess.run(["mount", "-t", "tmpfs", "outer", os.path.join(volume, "out")], check=True)
+                inside = b.exec("mount")[1]
+                seen = {x for x in mounts_outside() if not x.startswith(volume)}
+                t.check(f"{kind}: outside is heard of inside", ("/vol/out" in inside) == (kind != "rprivate"), (rc, inside))
+                t.check(f"{kind}: inside is heard of outside", (os.path.join(volume, "in") in mounts_outside()) == (kind == "rshared"), mounts_outside())
+                t.check(f"{kind}: nothing else is", not seen, seen)
+                subprocess.run(["umount", os.path.join(volume, "out")], check=True)
+            if os.path.ismount(os.path.join(volume, "in")):
+                subprocess.run(["umount", os.path.join(volume, "in")], check=True)
+    finally:
+        subprocess.run(["umount", "-R", volume])
+        os.rmdir(volume)
+
+
 def test_limits(t):
     with Box("cat /proc/keys | wc -c; ls /sys/firmware | wc -l; echo 1 2>/dev/null >/proc/sys/kernel/panic || echo no; stat -c %t,%T /proc/keys") as b:
         t.check("masked and read-only paths", b.run()[1] == "0\n0\nno\n1,3\n", b.run())
@@ -486,7 +517,7 @@ def test_failures(t):
     rows = [
         ("a program that is not there", {"args": ["/none"]}, {}, 'program: exec: "/none": stat /none: No such file or directory'),
         ("a program that is none", {"args": ["/data"]}, {}, 'program: exec: "/data": Is a directory'),
-        ("a cwd that is not there", {"cwd": "/none"}, {}, 'cwd: chdir to cwd ("/none") set in config.json failed: No such file or directory'),
+        ("a cwd that is a file", {"cwd": "/bin/busybox"}, {}, "cwd: /bin/busybox: Not a directory"),
         ("an rlimit that is not allowed", {"rlimits": [{"type": "RLIMIT_NOFILE", "soft": 1 << 40, "hard": 1 << 40}]}, {}, "rlimits: setrlimit 7 to"),
         ("no args", {"args": []}, {}, "process args cannot be empty"),
         ("an unknown capability", {"capabilities": {"bounding": ["X"]}}, {}, '"X" is no capability'),
@@ -679,7 +710,7 @@ if __name__ == "__main__":
         sys.exit(0)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        tap.run([test_run, test_life, test_exec, test_terminal, test_namespaces, test_user_namespace, test_mounts, test_limits, test_hooks,
+        tap.run([test_run, test_life, test_exec, test_terminal, test_namespaces, test_user_namespace, test_mounts, test_propagation, test_limits, test_hooks,
                  test_failures, test_overwrite_of_the_runtime, test_leaked_folder, test_links_at_targets, test_replaced_devices, test_like_runc])
     finally:
         shutil.rmtree(FOLDER, ignore_errors=True)

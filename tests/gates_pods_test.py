@@ -288,10 +288,11 @@ def test_times(w, t):
 
 
 def test_metrics(w, t):
+    w.server.request("GET", "/version", token="alice-token") # masters are not asked about
     text = w.server.request("GET", "/metrics").body.decode()
     for line in ('pod_security_evaluations_total{decision="allow",mode="enforce",policy_level="privileged",policy_version="latest",'
                  'request_operation="create",resource="pod",subresource=""} ',
-                 'pod_security_evaluations_total{decision="deny",mode="enforce",policy_level="restricted",',
+                 'pod_security_evaluations_total{decision="deny",mode="enforce",policy_level="baseline",',
                  'apiserver_admission_controller_admission_duration_seconds_count{name="PodSecurity",operation="CREATE",rejected="true",'
                  'type="validate"} ',
                  'apiserver_admission_controller_admission_duration_seconds_bucket{name="ServiceAccount",operation="CREATE",'

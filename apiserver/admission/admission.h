@@ -3,6 +3,9 @@
  * admission.c, in Kubernetes' order; plugins.h is what they share. --enable-admission-plugins and --disable-admission-plugins
  * choose, AdmissionConfiguration (config.c) configures.
  *
+ * What several share: plugins.h; certificates.h, tolerations.h. Those that are more than one file: node_restriction.h, pod_security.h,
+ * resource_quota.h. Several in one file: always.c, workload_plugins.c (which do nothing).
+ *
  * Webhooks are two plugins (webhook_mutating.c, webhook_validating.c) over: webhook_hooks.h, which there are; webhook_match.h,
  * which want to hear of a request; webhook_call.h, asking one; webhook_review.h, what is said; webhook_auth.h, as whom;
  * webhook_metrics.h, what is counted.
