@@ -6,13 +6,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/encoding.h"
 #include "base/file.h"
 #include "cni/cni_priv.h"
 #include "codec/atoms.h"
 #include "codec/json.h"
+
+/* Of a file that is being written; one that has it for longer was left by somebody who was killed. */
+static const str fresh_suffix = STR_INIT(".new");
+
+enum { FRESH_MAX_S = 60 };
 
 static str folder(struct cni *c, struct arena *a) { return arena_printf(a, "%s/results", c->cache_dir); }
 
@@ -48,7 +55,7 @@ static str args_of_list(struct arena *a, struct val list)
 
 static int write_file(const char *path, str text, struct arena *a, struct err *err)
 {
-	const char *fresh = arena_printf(a, "%s.new", path).p;
+	const char *fresh = arena_join(a, str_of(path), fresh_suffix).p;
 	int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	ssize_t n = fd < 0 ? -1 : write(fd, text.p, text.n);
 	int sys = n < 0 ? errno : ENOSPC;
@@ -85,7 +92,25 @@ int cni_cache_put(struct cni *c, const struct cni_config *net, const struct cni_
 void cni_cache_remove(struct cni *c, str network, const struct cni_call *call)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	(void)unlink(path_of(c, &a, network, call->id, call->ifname).p);
+	str path = path_of(c, &a, network, call->id, call->ifname);
+
+	(void)unlink(path.p);
+	(void)unlink(arena_join(&a, path, fresh_suffix).p);
+}
+
+void cni_cache_sweep(struct cni *c)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	DIR *d = opendir(folder(c, &a).p);
+	const struct dirent *e;
+	struct stat st;
+
+	while (d && (e = readdir(d)))
+		if (str_ends(str_of(e->d_name), fresh_suffix) && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_mtime < clock_wall_ns() / NS_PER_S - FRESH_MAX_S)
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
 }
 
 static int read_entry(struct arena *a, const char *path, struct cni_cached *ret, struct err *err)
@@ -130,7 +155,7 @@ int cni_cache_list(struct cni *c, struct arena *a, str id, struct cni_cached **r
 		struct cni_cached *at = &(*ret)[*ret_n];
 		str name = str_of(names[i]->d_name);
 		/* The name is only a hint: it cannot be taken apart again. */
-		if (name.p[0] != '.' && (!id.n || str_find(name, part) > 0) && !str_ends(name, STR(".new")) &&
+		if (name.p[0] != '.' && (!id.n || str_find(name, part) > 0) && !str_ends(name, fresh_suffix) &&
 		    read_entry(a, arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(dir), STR_ARG(name)).p, at, NULL) == 0 &&
 		    (!id.n || str_eq(at->call.id, id)))
 			(*ret_n)++;

@@ -344,6 +344,7 @@ int cni_gc(struct cni *c, const str *valid_ids, size_t n, struct err *err)
 	size_t n_cached;
 	int r, result = 0;
 
+	cni_cache_sweep(c);
 	if ((r = cni_cache_list(c, &arena, STR_NONE, &cached, &n_cached, err)) < 0)
 		return r;
 	/* Without a network there is less to look for. */

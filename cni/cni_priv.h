@@ -64,6 +64,8 @@ struct cni_cached {
 /* Written before ADD begins and again with its result: whatever happens in between, it is known that there is something to undo. */
 int cni_cache_put(struct cni *c, const struct cni_config *net, const struct cni_call *call, struct val result, struct err *err);
 void cni_cache_remove(struct cni *c, str network, const struct cni_call *call);
+/* Removes what others left half written. */
+void cni_cache_sweep(struct cni *c);
 /* -ERR_NOT_FOUND: there is none. */
 int cni_cache_get(struct cni *c, struct arena *a, str network, str id, str ifname, struct cni_cached *ret, struct err *err);
 /* All, or those of one container; in the arena. Files that cannot be read are left out. */

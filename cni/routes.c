@@ -329,11 +329,10 @@ static void add_missing(struct sync *s)
 			continue; /* there was an error about that */
 		struct route want = route_for(s, w);
 		const struct route *there = find_there(s, want.dst);
-		bool new_node = i == 0 || !inet_eq(s->ways[i - 1].node, w->node);
-		if (!is_direct(s, w) && new_node)
-			note(s, set_neighbours(s, w->node, &e), &e);
-		if (!there || there->index != want.index || !inet_eq(there->gw, want.gw))
-			note(s, route_add(&s->n, &want, ROUTE_REPLACE, &e), &e);
+		if (there && there->index == want.index && inet_eq(there->gw, want.gw))
+			continue; /* and its neighbours, which come before it */
+		int r = is_direct(s, w) ? 0 : set_neighbours(s, w->node, &e);
+		note(s, r < 0 ? r : route_add(&s->n, &want, ROUTE_REPLACE, &e), &e);
 	}
 }
 

@@ -376,15 +376,29 @@ static int prepare_stage(struct init *i, struct err *err)
 	return namespaces_join(i->join, err);
 }
 
+/* Until the other end is closed: the parent learns our pid before it hears from us. */
+static void wait_for_end(int told[2])
+{
+	char c;
+	close(told[1]);
+	while (read(told[0], &c, 1) < 0 && errno == EINTR)
+		;
+	close(told[0]);
+}
+
 /* Joins what is to be joined, and clones the process that stays, as a child of our parent. */
 __attribute__((noreturn)) static void run_stage(struct init *i, uint64_t flags)
 {
 	struct err err = ERR_INIT;
-	int r = prepare_stage(i, &err);
+	int told[2], r = prepare_stage(i, &err);
 
+	if (r == 0 && pipe2(told, O_CLOEXEC) < 0)
+		r = err_sys(&err, errno, "pipe2");
 	pid_t pid = r < 0 ? -1 : process_clone(CLONE_PARENT | flags);
-	if (pid == 0)
+	if (pid == 0) {
+		wait_for_end(told);
 		run_steps(i);
+	}
 	if (r == 0 && pid < 0)
 		r = err_sys(&err, errno, "clone3");
 	if (r == 0)

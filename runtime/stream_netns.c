@@ -62,6 +62,14 @@ static int dial(int *fd, const struct sockaddr *address, socklen_t n, struct err
 	return r;
 }
 
+/* "connect: connection refused", as Go's programs have it. */
+static const char *reason(const struct err *err, char *text, size_t n)
+{
+	const char *what = err->sys ? strerror(err->sys) : err->msg;
+	snprintf(text, n, "connect: %c%s", what[0] | 0x20, what[0] ? what + 1 : "");
+	return text;
+}
+
 int stream_dial_netns(const char *netns, uint16_t port, struct err *err)
 {
 	CLEANUP(close_sockets) struct sockets s = { netns, -1, -1, 0 };
@@ -78,9 +86,11 @@ int stream_dial_netns(const char *netns, uint16_t port, struct err *err)
 		fd = dial(&s.v6, (const struct sockaddr *)&v6, sizeof(v6), &e6);
 	if (fd >= 0 || fd == -ERR_CANCELED)
 		return fd;
+	char why4[80], why6[80];
 	/* a struct err has room for both */
 	return err_set(err, ERR_UNAVAILABLE,
 		       "failed to execute portforward in network namespace \"%.80s\": failed to connect to localhost:%u inside namespace "
-		       "\"%.80s\", IPv4: dial tcp4 127.0.0.1:%u: %.60s IPv6 dial tcp6 [::1]:%u: %.60s",
-		       netns ? netns : "host", port, netns ? netns : "host", port, strerror(e4.sys), port, strerror(e6.sys));
+		       "\"%.80s\", IPv4: dial tcp4 127.0.0.1:%u: %s IPv6 dial tcp6 [::1]:%u: %s",
+		       netns ? netns : "host", port, netns ? netns : "host", port, reason(&e4, why4, sizeof(why4)), port,
+		       reason(&e6, why6, sizeof(why6)));
 }

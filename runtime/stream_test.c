@@ -533,7 +533,7 @@ FIBER_TEST(stream_tokens)
 	CHECK_INT(status_of(&w, "GET", other), 404);
 	CHECK_INT(status_of(&w, "POST", first), 400);
 	CHECK_INT(status_of(&w, "POST", first), 404);
-	/* so many at a time, for so long */
+	/* so many at a time */
 	for (int i = 0; i < 1000; i++)
 		url_of(&w, &q);
 	CHECK_INT(stream_url(w.server, &q, &w.arena, &url, NULL), -ERR_TOO_MANY_REQUESTS);
@@ -543,6 +543,31 @@ FIBER_TEST(stream_tokens)
 	wrong = (struct stream_request){ .kind = STREAM_EXEC, .id = STR("c1") };
 	CHECK_INT(stream_url(w.server, &wrong, &w.arena, &url, NULL), -ERR_INVALID);
 	close_world(&w);
+}
+
+static int token_life(void *arg)
+{
+	struct world w;
+	str url;
+	(void)arg;
+	open_world(&w);
+	struct stream_request q = command(&w, "echo");
+	for (int i = 0; i < 1000; i++)
+		url_of(&w, &q);
+	CHECK_INT(fiber_sleep_ms(59000, NULL), 0);
+	CHECK_INT(stream_url(w.server, &q, &w.arena, &url, NULL), -ERR_TOO_MANY_REQUESTS);
+	CHECK_INT(fiber_sleep_ms(1001, NULL), 0);
+	CHECK_INT(stream_url(w.server, &q, &w.arena, &url, NULL), 0);
+	close_world(&w);
+	return 0;
+}
+
+/* A minute, and no longer. */
+TEST(stream_token_life)
+{
+	clock_virtual_set(1, 1);
+	CHECK_INT(run_loop(token_life, NULL), 0);
+	clock_virtual_off();
 }
 
 /* ---- port-forward ---- */
@@ -640,7 +665,7 @@ FIBER_TEST(stream_forward_refused)
 	struct spdy_stream *error = open_stream(session, "error", port, "7"), *data = open_stream(session, "data", port, "7");
 	str text = drain(&w, error), want = arena_printf(&w.arena, "error forwarding port %s to pod s1, uid : failed to execute portforward", port);
 	CHECK(str_starts(text, want));
-	CHECK(has(text, "Connection refused"));
+	CHECK(has(text, "connect: connection refused"));
 	spdy_stream_free(data);
 	spdy_free(session);
 	close(listener);

@@ -356,8 +356,10 @@ def test_killed(t, d):
         p.wait()
         time.sleep(0.1)  # its plugins are in groups of their own, and go on to their end
         code = n.cni("gc")
-        if code.returncode or n.left():
-            bad.append((i, code.stderr, n.left()))
+        # A file that was being written belongs to an attachment that was not begun; it is swept away after a minute.
+        left = [x for x in n.left() if not x.endswith(".new")]
+        if code.returncode or left:
+            bad.append((i, code.stderr, left))
         n.close_pod(name)
     t.check("after GC", not bad, bad)
 
