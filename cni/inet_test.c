@@ -61,8 +61,8 @@ TEST(inet_neighbours)
 		CHECK_STR_ROW(i, str_of(inet_text(inet_next(ip), text)), rows[i].next);
 		CHECK_ROW(i, inet_eq(inet_prev(inet_next(ip)), ip));
 	}
-	struct inet_net net;
-	struct inet inside, outside, six;
+	struct inet_net net = { 0 };
+	struct inet inside = { 0 }, outside = { 0 }, six = { 0 };
 	CHECK(inet_net_parse(STR("10.0.0.9/24"), &net) && inet_parse(STR("10.0.0.200"), &inside) && inet_parse(STR("10.0.1.0"), &outside) &&
 	      inet_parse(STR("::a00:1"), &six));
 	CHECK(inet_net_has(net, inside) && !inet_net_has(net, outside) && !inet_net_has(net, six));

@@ -99,6 +99,13 @@ static str unescape(struct arena *a, str s)
 	return str_span(out, n);
 }
 
+/* Whether that file system is what is seen there: something else may be mounted over it. */
+static bool is_seen(struct arena *a, str dir, long magic)
+{
+	struct statfs fs;
+	return statfs(arena_str(a, dir).p, &fs) == 0 && fs.f_type == magic;
+}
+
 /* ID parent major:minor root dir options [optional...] - type source options */
 static void mount_line(struct arena *a, str line)
 {
@@ -110,12 +117,12 @@ static void mount_line(struct arena *a, str line)
 	line = str_skip(line, (size_t)dash + 3);
 	str type = word(&line);
 	word(&line);
-	unsigned controllers = 0;
-	if (str_eq(type, STR("cgroup2")))
-		controllers = 1U << CGROUP_UNIFIED;
-	else if (str_eq(type, STR("cgroup")))
-		controllers = controllers_of(line);
-	mount_add(controllers, unescape(a, dir), unescape(a, root));
+	bool v2 = str_eq(type, STR("cgroup2"));
+	if (!v2 && !str_eq(type, STR("cgroup")))
+		return;
+	dir = unescape(a, dir);
+	if (is_seen(a, dir, v2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC))
+		mount_add(v2 ? 1U << CGROUP_UNIFIED : controllers_of(line), dir, unescape(a, root));
 }
 
 static void find_in_list(void)

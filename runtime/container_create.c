@@ -269,6 +269,8 @@ int container_clear(struct container *c, struct err *err)
 			r = snapshot_remove(rt->snapshots, container_image_key(&a, c->id, i), err);
 	if (r == 0)
 		r = snapshot_remove(rt->snapshots, str_of(c->id), err);
+	if (r == 0) /* one whose monitor was killed could not delete it there */
+		r = store_remove(runtime_text(&a, "%s/oci", rt->o.state), c->id, err);
 	if (r == 0)
 		r = store_remove(runtime_text(&a, "%s/containers", rt->o.root), c->id, err);
 	return r;

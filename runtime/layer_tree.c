@@ -126,7 +126,13 @@ static int make_folder(struct layer_tree *t, int parent, const char *name, struc
 	return r < 0 ? r : fd;
 }
 
-/* Makes the folder `name` (cleaned), for which there was no entry, and those above it. */
+static bool is_link(int parent, const char *name)
+{
+	struct stat st;
+	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Makes the folder `name` (cleaned), for which there was no entry, and those above it. A link there leads to one that is made too. */
 static int make_implied(struct layer_tree *t, str name, struct err *err)
 {
 	CLEANUP(buf_done) struct buf path = BUF_INIT(PATH_MAX - 1);
@@ -141,9 +147,14 @@ static int make_implied(struct layer_tree *t, str name, struct err *err)
 		if (there >= 0)
 			continue;
 		CLEANUP(fd_closep) int parent = path_open_parent(t->top, path.p, &base, err);
-		CLEANUP(fd_closep) int made = parent < 0 ? parent : make_folder(t, parent, base, err);
+		if (parent < 0)
+			return parent;
+		bool link = is_link(parent, base);
+		CLEANUP(fd_closep) int made = link ? path_mkdirs(t->top, path.p, 0755, err) : make_folder(t, parent, base, err);
 		if (made < 0)
 			return made;
+		if (link)
+			continue;
 		if (fchmod(made, 0755) < 0)
 			return err_sys(err, errno, "chmod");
 		if (t->implied)

@@ -231,7 +231,6 @@ def test_bomb(t, r):
         return
     plain = tar(("x", b"x"))
     zstd = subprocess.Popen(["zstd", "-q", "-c"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    digest = hashlib.sha256(plain)
     # zstd's output is a few kilobytes: it does not wait for us
     zstd.stdin.write(plain)
     block = bytes(1 << 24)
@@ -240,7 +239,6 @@ def test_bomb(t, r):
     zstd.stdin.close()
     sent = zstd.stdout.read()
     zstd.wait()
-    del digest
     r.load("test/bomb:1", [(plain, sent)])
     got = r.run("test/bomb:1", SLEEP, check=False)
     t.check("a bomb is stopped", "too many for its size" in got.stderr, got)
@@ -249,7 +247,7 @@ def test_bomb(t, r):
 def test_kill(t, r):
     """Killed while it unpacks: the next one begins anew, and no half layer is ever seen."""
     data = os.urandom(1 << 20)
-    layers = [busybox()] + [tar(*[(f"d{i}/f{n}", data) for n in range(40)]) for i in range(3)]
+    layers = [busybox()] + [tar(*[(f"data{i}/file{n}", data) for n in range(40)]) for i in range(3)]
     r.load("test/large:1", layers)
     snapshots = os.path.join(r.root, "snapshots")
     killed = 0
@@ -264,11 +262,11 @@ def test_kill(t, r):
         r.start()
         bad = [i for i in os.listdir(snapshots + "/layers")
                for folder, _, files in os.walk(f"{snapshots}/layers/{i}/fs") for f in files
-               if f.startswith("f") and os.path.getsize(os.path.join(folder, f)) != len(data)]
+               if f.startswith("file") and os.path.getsize(os.path.join(folder, f)) != len(data)]
         t.check(f"no half layer is visible, killed after {delay} s", not bad and not os.listdir(snapshots + "/tmp"), bad)
     t.check("it was killed while it unpacked", killed >= 1, killed)
     c = r.run("test/large:1", SLEEP)
-    count = r.exec(c, "/bin/sh", "-c", "echo /d*/f* | busybox wc -w").stdout.strip()
+    count = r.exec(c, "/bin/sh", "-c", "echo /data*/file* | busybox wc -w").stdout.strip()
     t.check("afterwards all is there", count == "120", count)
     mode = os.lstat(os.path.join(snapshots, "layers")).st_mode
     t.check("layers are for root only", stat.S_IMODE(mode) == 0o700, oct(mode))

@@ -87,7 +87,7 @@ TEST(authn_config_refuses)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct authn_way ways[AUTHN_ISSUERS_MAX];
+		static struct authn_way ways[AUTHN_ISSUERS_MAX];
 		struct authn_anonymous anonymous;
 		struct err err = ERR_INIT;
 		size_t n;
@@ -99,7 +99,7 @@ TEST(authn_config_refuses)
 TEST(authn_config_excludes_flags)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct authn_way ways[AUTHN_ISSUERS_MAX];
+	static struct authn_way ways[AUTHN_ISSUERS_MAX];
 	struct authn_anonymous anonymous;
 	struct err err = ERR_INIT;
 	size_t n;
@@ -113,7 +113,7 @@ TEST(authn_config_excludes_flags)
 TEST(authn_config_says_who_strangers_are)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct authn_way ways[AUTHN_ISSUERS_MAX];
+	static struct authn_way ways[AUTHN_ISSUERS_MAX];
 	struct authn_anonymous anonymous = { .enabled = true };
 	struct err err = ERR_INIT;
 	size_t n = 7;

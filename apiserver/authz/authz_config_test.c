@@ -74,7 +74,7 @@ TEST(authz_config_refuses)
 		  "authorizers[0].matchConditions[1].expression: Required value]" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
-		struct authz_chain c;
+		static struct authz_chain c;
 		struct err err = ERR_INIT;
 		unsigned types = 0;
 		CHECK_ROW(i, read_text(t[i].yaml, &c, &types, &err) < 0 && !c.n && !types);
@@ -86,7 +86,7 @@ TEST(authz_config_refuses)
 TEST(authz_config_keeps_the_order)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct authz_chain c;
+	static struct authz_chain c;
 	struct err err = ERR_INIT;
 	str reason;
 	static const char *const versions[] = { "v1", "v1beta1", "v1alpha1" };
@@ -106,7 +106,7 @@ TEST(authz_config_keeps_the_order)
 
 TEST(authz_config_keeps_the_types_of_the_one_before)
 {
-	struct authz_chain c;
+	static struct authz_chain c;
 	struct err err = ERR_INIT;
 	unsigned types = 0;
 	CHECK_INT(read_text(HEAD "authorizers:\n- {type: AlwaysDeny, name: alwaysdeny}\n- {type: AlwaysAllow, name: alwaysallow}\n", &c,
@@ -123,7 +123,7 @@ TEST(authz_config_excludes_flags)
 {
 	static const char *const modes[] = { "RBAC", NULL };
 	struct apiserver s = { .options.authz = { .config_file = "file", .modes = modes } };
-	struct authz_chain c = { .refs = 1 };
+	static struct authz_chain c = { .refs = 1 };
 	struct err err = ERR_INIT;
 	unsigned types = 0;
 	CHECK(authz_config_read(&s, STR(HEAD), &c, &types, &err) < 0);
