@@ -237,7 +237,7 @@ FIBER_TEST_IF(have_overlay(), snapshot_shared_and_collected)
 	struct err err = ERR_INIT;
 	open_world(&w, -1);
 	for (int i = 0; i < 12; i++) {
-		char name[16], dir[16];
+		char name[32], dir[32];
 		snprintf(name, sizeof(name), "f%d", i);
 		snprintf(dir, sizeof(dir), "d/e/g%d", i);
 		add_layer(&w, (struct tar_entry[]){ { name, '0', .data = name }, { dir, '0', .data = name }, { 0 } });
@@ -284,7 +284,7 @@ static void many_layers(enum snapshot_mode mode)
 	struct world w;
 	open_world(&w, mode);
 	for (int i = 0; i < 150; i++) {
-		char name[16];
+		char name[32];
 		snprintf(name, sizeof(name), "f%d", i);
 		add_layer(&w, (struct tar_entry[]){ { name, '0', .data = name }, { i == 20 ? "./.wh..wh..opq" : NULL, .type = '0' }, { 0 } });
 	}

@@ -122,6 +122,7 @@ class WebSocket:
         return got
 
     def close(self):
+        self.file.close()
         self.sock.close()
 
 
@@ -147,7 +148,7 @@ def test_exec(t, r):
     t.check("a process whose client went away ends", ended)
     t.check("a URL is good for one use", WebSocket(where, "v4.channel.k8s.io").status == 404)
     got = WebSocket(exec_url(r, c, "/no/such/program"), "v4.channel.k8s.io").all()
-    t.check("a program that is not there is an error", json.loads(got[3])["status"] == "Failure" and b"no such file" in got[3], got)
+    t.check("a program that is not there is an error", json.loads(got[3])["status"] == "Failure" and b"no such file" in got[3].lower(), got)
     r.crictl("rmp", "-f", "-a")
 
 
@@ -185,7 +186,7 @@ def test_forward(t, r):
         json.dump({"cniVersion": "1.0.0", "name": r.name, "plugins": [
             {"type": "ptp", "ipam": {"type": "host-local", "dataDir": os.path.join(r.folder, "ipam"),
                                      "ranges": [[{"subnet": subnet + ".0/24"}]]}}]}, f)
-    r.run("test/box:1", ["/bin/busybox", "nc", "-ll", "-s", "127.0.0.1", "-p", "8080", "-e", "/bin/cat"], host_network=False)
+    r.run("test/box:1", ["/bin/busybox", "nc", "-ll", "-p", "8080", "-e", "/bin/cat"], host_network=False)
     pod = r.crictl("pods", "-q", "--no-trunc").stdout.split()[0]
     with socket.socket() as probe:
         t.check("the port is not the node's", probe.connect_ex(("127.0.0.1", 8080)) != 0)
