@@ -163,8 +163,10 @@ enum { OPT_CONF_DIR, OPT_BIN_DIR, OPT_CACHE_DIR, OPT_PLUGINS, OPT_ID, OPT_NETNS,
 static const struct option_spec specs[] = {
 	[OPT_CONF_DIR] = { 0, "conf-dir", OPTION_VALUE }, [OPT_BIN_DIR] = { 0, "bin-dir", OPTION_VALUE },
 	[OPT_CACHE_DIR] = { 0, "cache-dir", OPTION_VALUE }, [OPT_PLUGINS] = { 0, "plugins", OPTION_VALUE },
-	[OPT_ID] = { 0, "id", OPTION_VALUE }, [OPT_NETNS] = { 0, "netns", OPTION_VALUE }, [OPT_NAMESPACE] = { 0, "namespace", OPTION_VALUE },
-	[OPT_NAME] = { 0, "name", OPTION_VALUE }, [OPT_PORT] = { 'p', "port", OPTION_VALUE }, [OPT_ADDRESS] = { 0, "address", OPTION_VALUE },
+	[OPT_ID] = { 0, "id", OPTION_VALUE }, [OPT_NETNS] = { 0, "netns", OPTION_VALUE },
+	[OPT_NAMESPACE] = { 0, "namespace", OPTION_VALUE },
+	[OPT_NAME] = { 0, "name", OPTION_VALUE }, [OPT_PORT] = { 'p', "port", OPTION_VALUE },
+	[OPT_ADDRESS] = { 0, "address", OPTION_VALUE },
 	{ 0, NULL, OPTION_ALONE },
 };
 

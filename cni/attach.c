@@ -50,7 +50,8 @@ int attach_ips(struct plugin *p, struct val result, struct attach_ip **ret, size
 		str gateway = val_str(*v, gateway);
 		*ip = (struct attach_ip){ 0 };
 		if (!inet_net_parse(val_str(*v, address), &ip->net) || (gateway.n && !inet_parse(gateway, &ip->gateway)))
-			return plugin_fail(p, CNI_DECODING_FAILURE, err, "the result has an invalid address: " STR_FMT, STR_ARG(val_str(*v, address)));
+			return plugin_fail(p, CNI_DECODING_FAILURE, err, "the result has an invalid address: " STR_FMT,
+					   STR_ARG(val_str(*v, address)));
 	}
 	return 0;
 }
@@ -91,7 +92,8 @@ int attach_veth(struct attach *t, struct plugin *p, const struct attach_options 
 		return home;
 	for (int i = 0; i < NAME_TRIES && r == -ERR_ALREADY_EXISTS; i++) {
 		(void)snprintf(name, sizeof(name), "veth%08x", (unsigned)random_u64());
-		struct link_spec spec = { .name = p->ifname, .kind = "veth", .mtu = o->mtu, .mac = o->mac, .peer_name = name, .peer_netns = home };
+		struct link_spec spec = { .name = p->ifname, .kind = "veth", .mtu = o->mtu, .mac = o->mac,
+					  .peer_name = name, .peer_netns = home };
 		r = link_add(&t->pod, &spec, &e);
 		if (r == -ERR_ALREADY_EXISTS && link_get(&t->pod, p->ifname, &there, NULL) == 0)
 			break;
@@ -100,7 +102,8 @@ int attach_veth(struct attach *t, struct plugin *p, const struct attach_options 
 	if (r < 0) {
 		if (err)
 			*err = e;
-		return r == -ERR_ALREADY_EXISTS ? err_set(err, ERR_ALREADY_EXISTS, "container veth name (\"%s\") already exists", p->ifname) : r;
+		return r == -ERR_ALREADY_EXISTS ? err_set(err, ERR_ALREADY_EXISTS,
+							  "container veth name (\"%s\") already exists", p->ifname) : r;
 	}
 	if ((r = link_get(&t->pod, p->ifname, &t->pod_link, err)) < 0 || (r = link_get(&t->host, name, &t->host_link, err)) < 0)
 		return r;
@@ -156,7 +159,8 @@ static int settle(struct attach *t, struct plugin *p, struct err *err)
 		for (size_t i = 0; i < n; i++) {
 			char text[INET_TEXT];
 			if (addrs[i].flags & IFA_F_DADFAILED)
-				return err_set(err, ERR_CONFLICT, "link %s has address %s in DADFAILED state", p->ifname, inet_text(addrs[i].net.ip, text));
+				return err_set(err, ERR_CONFLICT, "link %s has address %s in DADFAILED state", p->ifname,
+					       inet_text(addrs[i].net.ip, text));
 			waits |= (addrs[i].flags & IFA_F_TENTATIVE) != 0;
 		}
 		if (!waits)
@@ -171,9 +175,11 @@ static int route_of(struct plugin *p, struct val v, int index, struct route *ret
 	str gw = val_str(v, gw);
 
 	*ret = (struct route){ .index = index, .table = (uint32_t)val_int(v, table), .metric = (uint32_t)val_int(v, priority),
-			       .mtu = (uint32_t)val_int(v, mtu), .advmss = (uint32_t)val_int(v, advmss), .scope = (uint8_t)val_int(v, scope) };
+			       .mtu = (uint32_t)val_int(v, mtu), .advmss = (uint32_t)val_int(v, advmss),
+			       .scope = (uint8_t)val_int(v, scope) };
 	if (!inet_net_parse(val_str(v, dst), &ret->dst) || (gw.n && !inet_parse(gw, &ret->gw)))
-		return plugin_fail(p, CNI_INVALID_CONFIG, err, "invalid route to " STR_FMT " via " STR_FMT, STR_ARG(val_str(v, dst)), STR_ARG(gw));
+		return plugin_fail(p, CNI_INVALID_CONFIG, err, "invalid route to " STR_FMT " via " STR_FMT,
+				   STR_ARG(val_str(v, dst)), STR_ARG(gw));
 	ret->dst.ip = inet_net_first(ret->dst);
 	return 0;
 }
@@ -236,7 +242,8 @@ static int check_addresses(struct attach *t, struct plugin *p, struct err *err)
 	size_t n, n_addrs;
 	int r;
 
-	if ((r = attach_ips(p, p->prev, &ips, &n, err)) < 0 || (r = addr_list(&t->pod, t->pod_link.index, p->arena, &addrs, &n_addrs, err)) < 0)
+	if ((r = attach_ips(p, p->prev, &ips, &n, err)) < 0 ||
+	    (r = addr_list(&t->pod, t->pod_link.index, p->arena, &addrs, &n_addrs, err)) < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {
 		char text[INET_TEXT];
@@ -244,7 +251,8 @@ static int check_addresses(struct attach *t, struct plugin *p, struct err *err)
 		while (k < n_addrs && !inet_net_eq(addrs[k].net, ips[i].net))
 			k++;
 		if (k == n_addrs)
-			return err_set(err, ERR_NOT_FOUND, "Failed to match addr %s on interface %s", inet_net_text(ips[i].net, text), p->ifname);
+			return err_set(err, ERR_NOT_FOUND, "Failed to match addr %s on interface %s",
+				       inet_net_text(ips[i].net, text), p->ifname);
 	}
 	return 0;
 }
@@ -266,9 +274,11 @@ static int check_routes(struct attach *t, struct plugin *p, struct err *err)
 		if ((r = route_of(p, *v, 0, &want, err)) < 0)
 			return r;
 		for (size_t six = !inet_is_v4(want.dst.ip), i = 0; i < n[six] && !found; i++)
-			found = inet_net_eq(there[six][i].dst, want.dst) && (!inet_exists(want.gw) || inet_eq(there[six][i].gw, want.gw));
+			found = inet_net_eq(there[six][i].dst, want.dst) && (!inet_exists(want.gw) ||
+									     inet_eq(there[six][i].gw, want.gw));
 		if (!found)
-			return err_set(err, ERR_NOT_FOUND, "Expected Route to " STR_FMT " not found in routing table", STR_ARG(val_str(*v, dst)));
+			return err_set(err, ERR_NOT_FOUND, "Expected Route to " STR_FMT " not found in routing table",
+				       STR_ARG(val_str(*v, dst)));
 	}
 	return 0;
 }
@@ -291,7 +301,8 @@ int attach_check(struct attach *t, struct plugin *p, struct err *err)
 	if (!str_eq(str_of(t->pod_link.kind), STR("veth")))
 		return err_set(err, ERR_INVALID, "Error: Container interface %s not of type veth", p->ifname);
 	if (val_str(said, mac).n && !str_eq(val_str(said, mac), str_of(mac_text(t->pod_link.mac, mac))))
-		return err_set(err, ERR_INVALID, "Interface %s Mac " STR_FMT " doesn't match container Mac: %s", p->ifname, STR_ARG(val_str(said, mac)), mac);
+		return err_set(err, ERR_INVALID, "Interface %s Mac " STR_FMT " doesn't match container Mac: %s", p->ifname,
+			       STR_ARG(val_str(said, mac)), mac);
 	if ((r = check_addresses(t, p, err)) < 0)
 		return r;
 	return check_routes(t, p, err);

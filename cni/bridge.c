@@ -33,7 +33,8 @@ static int load_bools(struct plugin *p, struct conf *c, struct err *err)
 	} bools[] = {
 		{ "isGateway", &c->gateway }, { "isDefaultGateway", &c->default_gateway }, { "forceAddress", &c->force_address },
 		{ "ipMasq", &c->masquerade }, { "hairpinMode", &c->hairpin }, { "promiscMode", &c->promisc },
-		{ "enabledad", &c->detect_duplicates }, { "disableContainerInterface", &c->no_interface }, { "portIsolation", &c->isolated },
+		{ "enabledad", &c->detect_duplicates }, { "disableContainerInterface",
+							  &c->no_interface }, { "portIsolation", &c->isolated },
 	};
 	int r = 0;
 
@@ -126,7 +127,8 @@ static int ensure_bridge(struct netlink *n, const struct conf *c, struct link *r
 }
 
 /* The gateway's address on the bridge. Another one of that network is in the way, unless it may be replaced. */
-static int ensure_address(struct netlink *n, struct plugin *p, const struct link *bridge, struct inet_net net, bool force, struct err *err)
+static int ensure_address(struct netlink *n, struct plugin *p, const struct link *bridge, struct inet_net net, bool force,
+			  struct err *err)
 {
 	struct addr *there;
 	struct err e = ERR_INIT;
@@ -138,10 +140,12 @@ static int ensure_address(struct netlink *n, struct plugin *p, const struct link
 		const struct inet_net *a = &there[i].net;
 		if (inet_net_eq(*a, net))
 			return 0;
-		if (a->ip.family != net.ip.family || (!inet_is_v4(net.ip) && !inet_net_has(*a, net.ip) && !inet_net_has(net, a->ip)))
+		if (a->ip.family != net.ip.family || (!inet_is_v4(net.ip) && !inet_net_has(*a, net.ip) &&
+						      !inet_net_has(net, a->ip)))
 			continue;
 		if (!force)
-			return err_set(err, ERR_CONFLICT, "\"%s\" already has an IP address different from %s", bridge->name, inet_net_text(net, text));
+			return err_set(err, ERR_CONFLICT, "\"%s\" already has an IP address different from %s",
+				       bridge->name, inet_net_text(net, text));
 		r = addr_del(n, bridge->index, *a, err);
 	}
 	if (r < 0)
@@ -186,7 +190,8 @@ static struct val with_gateways(struct plugin *p, struct val result, const struc
 }
 
 /* The pair, as a port of the bridge. */
-static int plug(struct attach *t, struct plugin *p, const struct conf *c, const struct link *bridge, const struct attach_options *o, struct err *err)
+static int plug(struct attach *t, struct plugin *p, const struct conf *c, const struct link *bridge,
+		const struct attach_options *o, struct err *err)
 {
 	int r = attach_veth(t, p, o, err);
 
@@ -213,7 +218,8 @@ static int wait_for_port(struct attach *t, struct err *err)
 	}
 }
 
-static int connect_pod(struct attach *t, struct plugin *p, const struct conf *c, struct link *bridge, struct val *result, struct err *err)
+static int connect_pod(struct attach *t, struct plugin *p, const struct conf *c, struct link *bridge, struct val *result,
+		       struct err *err)
 {
 	struct attach_options o = { .mtu = c->mtu, .mac = c->has_mac ? c->mac : NULL, .detect_duplicates = c->detect_duplicates };
 	struct attach_ip *ips;
@@ -235,7 +241,8 @@ static int connect_pod(struct attach *t, struct plugin *p, const struct conf *c,
 		if ((r = ensure_address(&t->host, p, bridge, gateway, c->force_address, err)) < 0)
 			return err_wrap(err, r, "failed to set bridge addr");
 	}
-	if ((c->gateway && (r = attach_forward(ips, n, err)) < 0) || (c->masquerade && n && (r = attach_masquerade(p, ips, n, err)) < 0))
+	if ((c->gateway && (r = attach_forward(ips, n, err)) < 0) ||
+	    (c->masquerade && n && (r = attach_masquerade(p, ips, n, err)) < 0))
 		return r;
 	if (n)
 		r = attach_configure(t, p, *result, &o, err);
@@ -264,7 +271,8 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 	}
 	if ((r = link_get(&t.host, c.bridge, &bridge, err)) < 0)
 		return r;
-	result = val_with(p->arena, result, LIST(p->arena, attach_interface(p, &bridge, false), attach_interface(p, &t.host_link, false),
+	result = val_with(p->arena, result, LIST(p->arena, attach_interface(p, &bridge, false),
+						 attach_interface(p, &t.host_link, false),
 						 attach_interface(p, &t.pod_link, true)), interfaces);
 	*ret = attach_dns(p, val_with(p->arena, result, VAL_LIT(CNI_VERSION), cniVersion));
 	return 0;

@@ -25,7 +25,8 @@ static str folder(struct cni *c, struct arena *a) { return arena_printf(a, "%s/r
 
 static str path_of(struct cni *c, struct arena *a, str network, str id, str ifname)
 {
-	return arena_printf(a, "%s/results/" STR_FMT "-" STR_FMT "-" STR_FMT, c->cache_dir, STR_ARG(network), STR_ARG(id), STR_ARG(ifname));
+	return arena_printf(a, "%s/results/" STR_FMT "-" STR_FMT "-" STR_FMT, c->cache_dir, STR_ARG(network), STR_ARG(id),
+			    STR_ARG(ifname));
 }
 
 /* [["K", "V"], ...] */
@@ -48,7 +49,8 @@ static str args_of_list(struct arena *a, struct val list)
 
 	VAL_EACH(pair, list) {
 		str key = val_as_str(val_at(*pair, 0)), value = val_as_str(val_at(*pair, 1));
-		args = arena_printf(a, STR_FMT "%s" STR_FMT "=" STR_FMT, STR_ARG(args), args.n ? ";" : "", STR_ARG(key), STR_ARG(value));
+		args = arena_printf(a, STR_FMT "%s" STR_FMT "=" STR_FMT, STR_ARG(args), args.n ? ";" : "", STR_ARG(key),
+				    STR_ARG(value));
 	}
 	return args;
 }
@@ -78,10 +80,13 @@ int cni_cache_put(struct cni *c, const struct cni_config *net, const struct cni_
 	int r;
 
 	base64_encode_buf(&config, net->text);
-	struct val v = OBJECT(&a, F(kind, VAL_LIT("cniCacheV1")), F(containerId, val_of_str(call->id)), F(config, val_of_str(buf_str(&config))),
+	struct val v = OBJECT(&a, F(kind, VAL_LIT("cniCacheV1")), F(containerId, val_of_str(call->id)),
+			      F(config, val_of_str(buf_str(&config))),
 			      F(ifName, val_of_str(call->ifname)), F(networkName, val_of_str(net->name)),
-			      F(netns, call->netns.n ? val_of_str(call->netns) : VAL_EMPTY), F(cniArgs, args_to_list(&a, call->args)),
-			      F(capabilityArgs, val_len(call->capabilities) ? call->capabilities : VAL_EMPTY), F(result, result), F(source, VAL_LIT("c8s")));
+			      F(netns, call->netns.n ? val_of_str(call->netns) : VAL_EMPTY),
+			      F(cniArgs, args_to_list(&a, call->args)),
+			      F(capabilityArgs, val_len(call->capabilities) ? call->capabilities : VAL_EMPTY),
+			      F(result, result), F(source, VAL_LIT("c8s")));
 	if ((r = json_encode(&text, v, &(struct json_encode_options){ .plain = true }, err)) < 0 ||
 	    (r = file_make_dirs(folder(c, &a).p, 0700, err)) < 0 ||
 	    (r = write_file(path_of(c, &a, net->name, call->id, call->ifname).p, buf_str(&text), &a, err)) < 0)
@@ -122,12 +127,14 @@ static int read_entry(struct arena *a, const char *path, struct cni_cached *ret,
 	if ((r = file_read(path, &text, err)) < 0 ||
 	    (r = json_decode(a, arena_str(a, buf_str(&text)), &(struct json_decode_options){ 0 }, &v, err)) < 0)
 		return r;
-	if (!str_eq(val_str(v, kind), STR("cniCacheV1")) || !val_str(v, networkName).n || !val_str(v, ifName).n || !val_str(v, containerId).n)
+	if (!str_eq(val_str(v, kind), STR("cniCacheV1")) || !val_str(v, networkName).n || !val_str(v, ifName).n ||
+	    !val_str(v, containerId).n)
 		return err_set(err, ERR_INVALID, "%s is not a cached result", path);
 	if ((r = base64_decode_buf(&config, val_str(v, config), err)) < 0)
 		return r;
 	*ret = (struct cni_cached){
-		.call = { val_str(v, containerId), val_str(v, netns), val_str(v, ifName), args_of_list(a, val_get(v, cniArgs)), val_get(v, capabilityArgs) },
+		.call = { val_str(v, containerId), val_str(v, netns), val_str(v, ifName),
+			  args_of_list(a, val_get(v, cniArgs)), val_get(v, capabilityArgs) },
 		.network = val_str(v, networkName),
 		.config = arena_str(a, buf_str(&config)),
 		.result = val_get(v, result),

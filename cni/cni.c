@@ -79,7 +79,8 @@ int cni_network(struct cni *c, struct arena *a, str *ret_name, struct err *err)
 static int wrap_plugin(struct err *err, int r, struct val plugin, const char *what)
 {
 	str type = val_str(plugin, type), name = val_str(plugin, name);
-	return err_wrap(err, r, "plugin type=\"" STR_FMT "\"%s" STR_FMT "%s failed (%s)", STR_ARG(type), name.n ? " name=\"" : "", STR_ARG(name),
+	return err_wrap(err, r, "plugin type=\"" STR_FMT "\"%s" STR_FMT "%s failed (%s)", STR_ARG(type),
+			name.n ? " name=\"" : "", STR_ARG(name),
 			name.n ? "\"" : "", what);
 }
 
@@ -98,7 +99,8 @@ static struct val cached_result(struct arena *a, const struct cni_config *net, s
 	return VAL_EMPTY;
 }
 
-static int chain_add(struct cni *c, struct arena *a, const struct cni_config *net, const struct cni_call *call, struct val *ret, struct err *err)
+static int chain_add(struct cni *c, struct arena *a, const struct cni_config *net, const struct cni_call *call,
+		     struct val *ret, struct err *err)
 {
 	struct val result = VAL_EMPTY;
 	int r = 0;
@@ -110,7 +112,8 @@ static int chain_add(struct cni *c, struct arena *a, const struct cni_config *ne
 	return 0;
 }
 
-static int chain_del(struct cni *c, struct arena *a, const struct cni_config *net, const struct cni_call *call, struct val result, struct err *err)
+static int chain_del(struct cni *c, struct arena *a, const struct cni_config *net, const struct cni_call *call,
+		     struct val result, struct err *err)
 {
 	int r = 0;
 
@@ -125,12 +128,14 @@ static int chain_del(struct cni *c, struct arena *a, const struct cni_config *ne
 	return 0;
 }
 
-static int chain_check(struct cni *c, struct arena *a, const struct cni_config *net, const struct cni_call *call, struct val result, struct err *err)
+static int chain_check(struct cni *c, struct arena *a, const struct cni_config *net, const struct cni_call *call,
+		       struct val result, struct err *err)
 {
 	int r = 0;
 
 	if (cni_version_cmp(net->version, STR("0.4.0")) < 0)
-		return err_set(err, ERR_INVALID, "configuration version \"" STR_FMT "\" does not support the CHECK command", STR_ARG(net->version));
+		return err_set(err, ERR_INVALID, "configuration version \"" STR_FMT "\" does not support the CHECK command",
+			       STR_ARG(net->version));
 	if (net->disable_check)
 		return 0;
 	result = cached_result(a, net, result);
@@ -177,7 +182,8 @@ static int call_of(struct arena *a, const struct cni_pod *p, str link, struct cn
 	str args = STR_NONE;
 	if (p->name.n)
 		args = arena_printf(a, "IgnoreUnknown=1;K8S_POD_NAMESPACE=" STR_FMT ";K8S_POD_NAME=" STR_FMT ";K8S_POD_INFRA_CONTAINER_ID=" STR_FMT
-				    ";K8S_POD_UID=" STR_FMT, STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(p->id), STR_ARG(p->uid));
+				    ";K8S_POD_UID=" STR_FMT, STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(p->id),
+				    STR_ARG(p->uid));
 	*ret = (struct cni_call){ .id = p->id, .netns = str_of(p->netns), .ifname = link, .args = args, .capabilities = all };
 	return cni_check_id(p->id, err);
 }
@@ -190,7 +196,8 @@ static void loopback(struct arena *a, struct cni_config *ret)
 /* ---- ADD ---- */
 
 /* One network; when it fails, nothing of it is left, unless that fails too: then it is still cached for DEL and GC. */
-static int attach(struct cni *c, struct arena *a, const struct cni_config *net, const struct cni_call *call, struct val *ret, struct err *err)
+static int attach(struct cni *c, struct arena *a, const struct cni_config *net, const struct cni_call *call,
+		  struct val *ret, struct err *err)
 {
 	int r = cni_cache_put(c, net, call, VAL_EMPTY, err);
 
@@ -214,7 +221,8 @@ int cni_add(struct cni *c, const struct cni_pod *p, struct arena *a, struct val 
 	int r;
 
 	loopback(a, &lo);
-	if ((r = call_of(a, p, ifname, &call, err)) < 0 || (r = call_of(a, p, STR("lo"), &lo_call, err)) < 0 || (r = load(c, a, &net, err)) < 0 ||
+	if ((r = call_of(a, p, ifname, &call, err)) < 0 || (r = call_of(a, p, STR("lo"), &lo_call, err)) < 0 ||
+	    (r = load(c, a, &net, err)) < 0 ||
 	    (r = attach(c, a, &lo, &lo_call, &ignored, err)) < 0)
 		return r;
 	if ((r = attach(c, a, &net, &call, &result, err)) == 0)

@@ -45,7 +45,8 @@ struct cni_call {
 };
 
 /* (suspends) One plugin of a network; ret NULL: no result is expected. more: members to add to its configuration. */
-int cni_execute_plugin(struct cni *c, struct arena *a, const char *command, const struct cni_config *net, struct val plugin, const struct cni_call *call,
+int cni_execute_plugin(struct cni *c, struct arena *a, const char *command, const struct cni_config *net, struct val plugin,
+		       const struct cni_call *call,
 		   struct val more, struct val *ret, struct err *err);
 /* Where a plugin is; -ERR_NOT_FOUND: nowhere. *ret_own: it is ours, to be called by its name. */
 int cni_execute_find(struct cni *c, struct arena *a, str type, const char **ret_path, bool *ret_own, struct err *err);

@@ -97,7 +97,8 @@ int cni_config_parse(struct arena *a, str text, bool single, struct cni_config *
 	if (json_decode(a, ret->text, &(struct json_decode_options){ 0 }, &v, err) < 0)
 		return err_wrap(err, -ERR_INVALID, single ? "error parsing configuration" : "error parsing configuration list");
 	if (single) {
-		if ((r = list_of_one(a, v, &v, err)) < 0 || (r = json_encode(&list_text, v, &(struct json_encode_options){ .plain = true }, err)) < 0)
+		if ((r = list_of_one(a, v, &v, err)) < 0 ||
+		    (r = json_encode(&list_text, v, &(struct json_encode_options){ .plain = true }, err)) < 0)
 			return r;
 		ret->text = arena_str(a, buf_str(&list_text));
 	}
@@ -179,12 +180,15 @@ static struct val own_config(const struct cni *c, struct arena *a, const char *c
 
 	for (size_t i = 0; cidrs[i]; i++)
 		val_add_item(&ranges, LIST(a, OBJECT(a, F(subnet, val_of_str(str_of(cidrs[i]))))));
-	struct val ipam = OBJECT(a, F(type, VAL_LIT("host-local")), F(dataDir, val_of_str(arena_printf(a, "%s/networks", c->cache_dir))),
+	struct val ipam = OBJECT(a, F(type, VAL_LIT("host-local")),
+				 F(dataDir, val_of_str(arena_printf(a, "%s/networks", c->cache_dir))),
 				 F(ranges, val_end_list(&ranges)));
-	struct val bridge = OBJECT(a, F(type, VAL_LIT("bridge")), F(bridge, name), F(isDefaultGateway, yes), F(ipMasq, yes), F(hairpinMode, yes),
+	struct val bridge = OBJECT(a, F(type, VAL_LIT("bridge")), F(bridge, name), F(isDefaultGateway, yes), F(ipMasq, yes),
+				   F(hairpinMode, yes),
 				   F(ipam, ipam));
 	struct val portmap = OBJECT(a, F(type, VAL_LIT("portmap")), F(capabilities, OBJECT(a, F(portMappings, yes))));
-	return OBJECT(a, F(cniVersion, VAL_LIT("1.0.0")), F(cniVersions, LIST(a, VAL_LIT("1.0.0"), VAL_LIT(CNI_VERSION))), F(name, name),
+	return OBJECT(a, F(cniVersion, VAL_LIT("1.0.0")), F(cniVersions, LIST(a, VAL_LIT("1.0.0"), VAL_LIT(CNI_VERSION))),
+		      F(name, name),
 		      F(plugins, LIST(a, bridge, portmap)));
 }
 
@@ -208,7 +212,8 @@ int cni_write_default(struct cni *c, const char *const *cidrs, struct err *err)
 	/* One of others stays; so does ours as long as its ranges are right, whatever else was changed in it. */
 	if (first.n && (!str_eq(first, own) || (cni_config_load(c->conf_dir, &a, &net, NULL) == 0 && has_ranges(&net, cidrs))))
 		return 0;
-	if ((r = json_encode(&text, own_config(c, &a, cidrs), &(struct json_encode_options){ .indent = 2, .plain = true }, err)) < 0)
+	if ((r = json_encode(&text, own_config(c, &a, cidrs), &(struct json_encode_options){ .indent = 2, .plain = true },
+			     err)) < 0)
 		return r;
 	buf_addc(&text, '\n');
 	return file_write(own.p, buf_str(&text), 0644, err);

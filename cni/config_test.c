@@ -21,8 +21,10 @@ TEST(config_parse)
 		{ "{\"name\":\"n\"}", "error parsing configuration list: no 'plugins' key", false },
 		{ "{\"name\":\"n\",\"plugins\":{}}", "error parsing configuration list: invalid 'plugins' type", false },
 		{ "{\"name\":\"n\",\"plugins\":[]}", "error parsing configuration list: no plugins in list", false },
-		{ "{\"name\":\"n\",\"disableGC\":\"x\",\"plugins\":[{\"type\":\"t\"}]}", "error parsing configuration list: invalid value for disableGC", false },
-		{ "{\"name\":\"n\",\"plugins\":[{\"type\":\"t\"},{}]}", "failed to parse plugin config 1: error parsing configuration: missing 'type'", false },
+		{ "{\"name\":\"n\",\"disableGC\":\"x\",\"plugins\":[{\"type\":\"t\"}]}",
+		  "error parsing configuration list: invalid value for disableGC", false },
+		{ "{\"name\":\"n\",\"plugins\":[{\"type\":\"t\"},{}]}",
+		  "failed to parse plugin config 1: error parsing configuration: missing 'type'", false },
 		{ "{\"name\":\"n\"}", "error parsing configuration: missing 'type'", true },
 		{ "{\"name\":\"a/b\",\"type\":\"t\"}", "invalid characters found in network name; a/b", true },
 		{ "[]", "error parsing configuration list: it is not an object", false },
@@ -51,7 +53,8 @@ static struct folder folder_make(void)
 {
 	struct folder f = { .path = "/tmp/cni-test-XXXXXX" };
 	CHECK(mkdtemp(f.path));
-	f.cni = cni_new(&(struct cni_options){ .conf_dir = f.path, .cache_dir = f.path, .bin_dirs = (const char *const[]){ "/none", NULL } });
+	f.cni = cni_new(&(struct cni_options){ .conf_dir = f.path, .cache_dir = f.path,
+					       .bin_dirs = (const char *const[]){ "/none", NULL } });
 	return f;
 }
 

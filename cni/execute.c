@@ -74,7 +74,8 @@ static const char **environment(struct cni *c, struct arena *a, const char *comm
 	return env;
 }
 
-static struct val config_for(struct arena *a, const struct cni_config *net, struct val plugin, const struct cni_call *call, struct val more)
+static struct val config_for(struct arena *a, const struct cni_config *net, struct val plugin, const struct cni_call *call,
+			     struct val more)
 {
 	struct val_builder given = val_builder(a);
 
@@ -103,19 +104,22 @@ static int failure_of(struct arena *a, const struct process_output *o, struct er
 		buf_addf(&how, "signal: %d", o->status.signal);
 	else
 		buf_addf(&how, "exit status %d", o->status.exit_code);
-	if (out.n && json_decode(a, arena_str(a, out), &(struct json_decode_options){ 0 }, &v, NULL) == 0 && val_is(v, VAL_OBJECT)) {
+	if (out.n && json_decode(a, arena_str(a, out), &(struct json_decode_options){ 0 }, &v, NULL) == 0 &&
+	    val_is(v, VAL_OBJECT)) {
 		str msg = val_str(v, msg), details = val_str(v, details);
 		return err_set(err, ERR_INTERNAL, STR_FMT "%s" STR_FMT, STR_ARG(msg), details.n ? "; " : "", STR_ARG(details));
 	}
 	buf_add_quoted(&quoted, str_head(out.n ? out : errors, 300));
 	if (out.n)
-		return err_set(err, ERR_INTERNAL, "netplugin failed but error parsing its diagnostic message %s: %s", quoted.p, how.p);
+		return err_set(err, ERR_INTERNAL, "netplugin failed but error parsing its diagnostic message %s: %s",
+			       quoted.p, how.p);
 	if (errors.n)
 		return err_set(err, ERR_INTERNAL, "netplugin failed: %s: %s", quoted.p, how.p);
 	return err_set(err, ERR_INTERNAL, "netplugin failed with no error message: %s", how.p);
 }
 
-static int run(struct cni *c, struct arena *a, const char *command, str type, const struct cni_call *call, str input, struct process_output *out, struct err *err)
+static int run(struct cni *c, struct arena *a, const char *command, str type, const struct cni_call *call, str input,
+	       struct process_output *out, struct err *err)
 {
 	const char *path;
 	bool own;
@@ -161,7 +165,8 @@ static int result_of(struct arena *a, const struct cni_config *net, str text, st
 	return result_convert(a, v, net->version, net->version, ret, err);
 }
 
-int cni_execute_plugin(struct cni *c, struct arena *a, const char *command, const struct cni_config *net, struct val plugin, const struct cni_call *call,
+int cni_execute_plugin(struct cni *c, struct arena *a, const char *command, const struct cni_config *net, struct val plugin,
+		       const struct cni_call *call,
 		   struct val more, struct val *ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf input = BUF_INIT(4 * CNI_FILE_MAX);

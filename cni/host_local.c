@@ -53,7 +53,8 @@ static int load_dns(struct plugin *p, str path, struct val *ret, struct err *err
 				val_add_item(str_eq(key, STR("search")) ? &search : &options, val_of_str(word));
 	}
 	*ret = OBJECT(p->arena, F(nameservers, servers.n ? val_end_list(&servers) : VAL_EMPTY), F(domain, domain),
-		      F(search, search.n ? val_end_list(&search) : VAL_EMPTY), F(options, options.n ? val_end_list(&options) : VAL_EMPTY));
+		      F(search, search.n ? val_end_list(&search) : VAL_EMPTY),
+		      F(options, options.n ? val_end_list(&options) : VAL_EMPTY));
 	return 0;
 }
 
@@ -90,7 +91,8 @@ static bool release(struct inet ip, str id, str ifname, void *arg)
 
 /* ---- ADD ---- */
 
-static int take_requested(struct plugin *p, struct host_store *s, const struct host_range_set *set, size_t index, struct inet ip, struct err *err)
+static int take_requested(struct plugin *p, struct host_store *s, const struct host_range_set *set, size_t index,
+			  struct inet ip, struct err *err)
 {
 	const struct host_range *r = host_range_for(set, ip);
 	char text[INET_TEXT];
@@ -99,12 +101,14 @@ static int take_requested(struct plugin *p, struct host_store *s, const struct h
 		return err_set(err, ERR_CONFLICT, "requested ip %s is subnet's gateway", inet_text(ip, text));
 	int got = host_store_reserve(s, ip, p->id, p->ifname, index, err);
 	if (got == 0)
-		return err_set(err, ERR_CONFLICT, "requested IP address %s is not available in range set " STR_FMT, inet_text(ip, text),
+		return err_set(err, ERR_CONFLICT, "requested IP address %s is not available in range set " STR_FMT,
+			       inet_text(ip, text),
 			       STR_ARG(host_range_set_text(p->arena, set)));
 	return got < 0 ? got : 0;
 }
 
-static int take_any(struct plugin *p, struct host_store *s, const struct host_range_set *set, size_t index, struct inet *ret, struct err *err)
+static int take_any(struct plugin *p, struct host_store *s, const struct host_range_set *set, size_t index,
+		    struct inet *ret, struct err *err)
 {
 	struct owner o = { .id = str_of(p->id), .ifname = str_of(p->ifname), .set = set, .old_too = true };
 	char text[INET_TEXT];
@@ -113,17 +117,20 @@ static int take_any(struct plugin *p, struct host_store *s, const struct host_ra
 	if (r < 0)
 		return r;
 	if (inet_exists(o.found))
-		return err_set(err, ERR_CONFLICT, "%s has been allocated to %s, duplicate allocation is not allowed", inet_text(o.found, text), p->id);
+		return err_set(err, ERR_CONFLICT, "%s has been allocated to %s, duplicate allocation is not allowed",
+			       inet_text(o.found, text), p->id);
 	r = host_store_next(s, set, index, p->id, p->ifname, ret, err);
 	if (r == -ERR_NOT_FOUND) {
 		p->code = CNI_TRY_AGAIN_LATER;
-		return err_set(err, ERR_UNAVAILABLE, "no IP addresses available in range set: " STR_FMT, STR_ARG(host_range_set_text(p->arena, set)));
+		return err_set(err, ERR_UNAVAILABLE, "no IP addresses available in range set: " STR_FMT,
+			       STR_ARG(host_range_set_text(p->arena, set)));
 	}
 	return r;
 }
 
 /* One address of one set; from those that are asked for, if one of them is in it. */
-static int take(struct plugin *p, struct host_local *h, struct host_store *s, size_t index, struct val_builder *ips, struct err *err)
+static int take(struct plugin *p, struct host_local *h, struct host_store *s, size_t index, struct val_builder *ips,
+		struct err *err)
 {
 	const struct host_range_set *set = &h->sets[index];
 	struct inet ip = { 0 };
@@ -139,7 +146,8 @@ static int take(struct plugin *p, struct host_local *h, struct host_store *s, si
 	if (r < 0)
 		return err_wrap(err, r, "failed to allocate for range %zu", index);
 	const struct host_range *range = host_range_for(set, ip);
-	val_add_item(ips, OBJECT(p->arena, F(address, val_of_str(inet_net_str(p->arena, (struct inet_net){ ip, range->subnet.prefix }))),
+	val_add_item(ips, OBJECT(p->arena,
+				 F(address, val_of_str(inet_net_str(p->arena, (struct inet_net){ ip, range->subnet.prefix }))),
 				 F(gateway, val_of_str(inet_str(p->arena, range->gateway)))));
 	return 0;
 }
@@ -159,7 +167,8 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 	while (done < h.n && (r = take(p, &h, &s, done, &ips, err)) == 0)
 		done++;
 	if (r == 0 && h.n_requested)
-		r = err_set(err, ERR_CONFLICT, "failed to allocate all requested IPs: " STR_FMT, STR_ARG(inet_str(p->arena, h.requested[0])));
+		r = err_set(err, ERR_CONFLICT, "failed to allocate all requested IPs: " STR_FMT,
+			    STR_ARG(inet_str(p->arena, h.requested[0])));
 	if (r < 0) {
 		/* What an earlier call gave out stays: then nothing was taken by this one. */
 		struct owner o = { .id = str_of(p->id), .ifname = str_of(p->ifname) };
@@ -180,7 +189,8 @@ static int del(struct plugin *p, struct err *err)
 	struct host_local h;
 	int r;
 
-	if ((r = host_local_load(p, &h, err)) < 0 || (r = open_store(p, &h, &s, err)) < 0 || (r = host_store_each(&s, release, &o, err)) < 0)
+	if ((r = host_local_load(p, &h, err)) < 0 || (r = open_store(p, &h, &s, err)) < 0 ||
+	    (r = host_store_each(&s, release, &o, err)) < 0)
 		return r;
 	if (inet_exists(o.found))
 		return 0;
@@ -195,9 +205,11 @@ static int check(struct plugin *p, struct err *err)
 	struct host_local h;
 	int r;
 
-	if ((r = host_local_load(p, &h, err)) < 0 || (r = open_store(p, &h, &s, err)) < 0 || (r = host_store_each(&s, find_one, &o, err)) < 0)
+	if ((r = host_local_load(p, &h, err)) < 0 || (r = open_store(p, &h, &s, err)) < 0 ||
+	    (r = host_store_each(&s, find_one, &o, err)) < 0)
 		return r;
-	return inet_exists(o.found) ? 0 : err_set(err, ERR_NOT_FOUND, "host-local: Failed to find address added by container %s", p->id);
+	return inet_exists(o.found) ? 0 : err_set(err, ERR_NOT_FOUND,
+						  "host-local: Failed to find address added by container %s", p->id);
 }
 
 struct valid {
@@ -224,7 +236,8 @@ static int gc(struct plugin *p, struct err *err)
 	struct valid v;
 	int r;
 
-	if ((r = host_local_load(p, &h, err)) < 0 || (r = plugin_valid(p, &owners, &v.n, err)) < 0 || (r = open_store(p, &h, &s, err)) < 0)
+	if ((r = host_local_load(p, &h, err)) < 0 || (r = plugin_valid(p, &owners, &v.n, err)) < 0 ||
+	    (r = open_store(p, &h, &s, err)) < 0)
 		return r;
 	v.owners = owners;
 	return host_store_each(&s, release_invalid, &v, err);

@@ -57,7 +57,8 @@ typedef bool host_store_visit(struct inet ip, str id, str ifname, void *arg);
 int host_store_each(struct host_store *s, host_store_visit *visit, void *arg, struct err *err);
 
 /* The next free address of the set: the one after the last one given out, as long as there are any. -ERR_NOT_FOUND: none is left. */
-int host_store_next(struct host_store *s, const struct host_range_set *set, size_t index, const char *id, const char *ifname, struct inet *ret,
+int host_store_next(struct host_store *s, const struct host_range_set *set, size_t index, const char *id,
+		    const char *ifname, struct inet *ret,
 		    struct err *err);
 
 #endif

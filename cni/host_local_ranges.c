@@ -64,7 +64,8 @@ static int load_range(struct plugin *p, struct val v, struct host_range *r, stru
 	*r = (struct host_range){ 0 };
 	if (!inet_net_parse(subnet, &r->subnet))
 		return plugin_fail(p, CNI_DECODING_FAILURE, err, "invalid CIDR address: " STR_FMT, STR_ARG(subnet));
-	if ((result = load_ip(p, val_get(v, rangeStart), &r->start, err)) < 0 || (result = load_ip(p, val_get(v, rangeEnd), &r->end, err)) < 0 ||
+	if ((result = load_ip(p, val_get(v, rangeStart), &r->start, err)) < 0 ||
+	    (result = load_ip(p, val_get(v, rangeEnd), &r->end, err)) < 0 ||
 	    (result = load_ip(p, val_get(v, gateway), &r->gateway, err)) < 0)
 		return result;
 	return complete(p, r, err);
@@ -98,7 +99,8 @@ static int check_set(struct plugin *p, const struct host_range_set *s, struct er
 			return plugin_fail(p, CNI_INVALID_CONFIG, err, "mixed address families");
 		for (size_t k = 0; k < i; k++)
 			if (overlap(r, &s->ranges[k]))
-				return plugin_fail(p, CNI_INVALID_CONFIG, err, "subnets %s-%s and %s-%s overlap", text_of(p, s->ranges[k].start),
+				return plugin_fail(p, CNI_INVALID_CONFIG, err, "subnets %s-%s and %s-%s overlap",
+						   text_of(p, s->ranges[k].start),
 						   text_of(p, s->ranges[k].end), text_of(p, r->start), text_of(p, r->end));
 	}
 	return 0;

@@ -143,7 +143,8 @@ static struct inet start_after(struct host_store *s, const struct host_range_set
 	return set->ranges[0].start;
 }
 
-int host_store_next(struct host_store *s, const struct host_range_set *set, size_t index, const char *id, const char *ifname, struct inet *ret,
+int host_store_next(struct host_store *s, const struct host_range_set *set, size_t index, const char *id,
+		    const char *ifname, struct inet *ret,
 		    struct err *err)
 {
 	size_t range;

@@ -26,22 +26,27 @@ TEST(host_local_configuration)
 		{ "'ipam':{'subnet':'10.1.0.0/24','rangeStart':'10.1.0.10','rangeEnd':'10.1.0.20'}", "10.1.0.10-10.1.0.20", false },
 		{ "'ipam':{'ranges':[[{'subnet':'10.1.0.0/24'},{'subnet':'10.2.0.0/24'}],[{'subnet':'fd01::/120'}]]}",
 		  "10.1.0.1-10.1.0.254,10.2.0.1-10.2.0.254 fd01::1-fd01::ff", false },
-		{ "'ipam':{'subnet':'10.1.0.0/24','ranges':[[{'subnet':'fd01::/120'}]]}", "10.1.0.1-10.1.0.254 fd01::1-fd01::ff", false },
-		{ "'ipam':{'subnet':'10.1.0.0/24'},'runtimeConfig':{'ipRanges':[[{'subnet':'10.9.0.0/24'}]]}", "10.9.0.1-10.9.0.254 10.1.0.1-10.1.0.254", false },
+		{ "'ipam':{'subnet':'10.1.0.0/24','ranges':[[{'subnet':'fd01::/120'}]]}",
+		  "10.1.0.1-10.1.0.254 fd01::1-fd01::ff", false },
+		{ "'ipam':{'subnet':'10.1.0.0/24'},'runtimeConfig':{'ipRanges':[[{'subnet':'10.9.0.0/24'}]]}",
+		  "10.9.0.1-10.9.0.254 10.1.0.1-10.1.0.254", false },
 		{ "'x':1", "IPAM config missing 'ipam' key", true },
 		{ "'ipam':{}", "no IP ranges specified", true },
 		{ "'ipam':{'ranges':[[]]}", "invalid range set 0: empty range set", true },
 		{ "'ipam':{'subnet':'10.1.0.0/31'}", "invalid range set 0: Network 10.1.0.0/31 too small to allocate from", true },
 		{ "'ipam':{'subnet':'10.1.0.5/24'}",
 		  "invalid range set 0: Network has host bits set. For a subnet mask of length 24 the network address is 10.1.0.0", true },
-		{ "'ipam':{'subnet':'10.1.0.0/24','rangeStart':'10.2.0.1'}", "invalid range set 0: RangeStart 10.2.0.1 not in network 10.1.0.0/24", true },
+		{ "'ipam':{'subnet':'10.1.0.0/24','rangeStart':'10.2.0.1'}",
+		  "invalid range set 0: RangeStart 10.2.0.1 not in network 10.1.0.0/24", true },
 		{ "'ipam':{'subnet':'10.1.0.0/24','rangeStart':'10.1.0.9','rangeEnd':'10.1.0.8'}",
 		  "invalid range set 0: RangeEnd 10.1.0.8 not in network 10.1.0.0/24", true },
 		{ "'ipam':{'subnet':'x'}", "invalid range set 0: invalid CIDR address: x", true },
-		{ "'ipam':{'ranges':[[{'subnet':'10.1.0.0/24'},{'subnet':'fd01::/64'}]]}", "invalid range set 0: mixed address families", true },
+		{ "'ipam':{'ranges':[[{'subnet':'10.1.0.0/24'},{'subnet':'fd01::/64'}]]}",
+		  "invalid range set 0: mixed address families", true },
 		{ "'ipam':{'ranges':[[{'subnet':'10.1.0.0/24'},{'subnet':'10.1.0.0/25'}]]}",
 		  "invalid range set 0: subnets 10.1.0.1-10.1.0.254 and 10.1.0.1-10.1.0.126 overlap", true },
-		{ "'ipam':{'ranges':[[{'subnet':'10.1.0.0/24'}],[{'subnet':'10.1.0.0/16'}]]}", "range set 0 overlaps with 1", true },
+		{ "'ipam':{'ranges':[[{'subnet':'10.1.0.0/24'}],[{'subnet':'10.1.0.0/16'}]]}",
+		  "range set 0 overlaps with 1", true },
 		{ "'ipam':{'subnet':'10.1.0.0/24'},'runtimeConfig':{'ips':['x']}", "cannot understand ip: x", true },
 	};
 
@@ -99,7 +104,8 @@ static str add(struct bed *b, const char *id, const char *more)
 	if (plugin_host_local.add(&b->p, &result, &err) < 0)
 		return arena_str(&b->arena, err_str(&err));
 	VAL_EACH(ip, val_get(result, ips))
-		text = arena_printf(&b->arena, STR_FMT "%s" STR_FMT, STR_ARG(text), text.n ? "," : "", STR_ARG(val_str(*ip, address)));
+		text = arena_printf(&b->arena, STR_FMT "%s" STR_FMT, STR_ARG(text), text.n ? "," : "",
+				    STR_ARG(val_str(*ip, address)));
 	return text;
 }
 
@@ -119,7 +125,8 @@ TEST(host_local_round_robin)
 	bed_make(&b);
 	for (size_t i = 0; i < ARRAY_LEN(want); i++)
 		CHECK_STR_ROW(i, add(&b, arena_printf(&b.arena, "c%zu", i).p, small), want[i]);
-	CHECK_STR(add(&b, "late", small), "failed to allocate for range 0: no IP addresses available in range set: 10.1.0.1-10.1.0.6");
+	CHECK_STR(add(&b, "late", small),
+		  "failed to allocate for range 0: no IP addresses available in range set: 10.1.0.1-10.1.0.6");
 	CHECK_INT(b.p.code, CNI_TRY_AGAIN_LATER);
 	CHECK_INT(del(&b, "c1"), 0);
 	CHECK_INT(del(&b, "c0"), 0);
@@ -149,7 +156,8 @@ TEST(host_local_requested)
 	CHECK_STR(add(&b, "b", "'subnet':'10.1.0.0/24'},'runtimeConfig':{'ips':['10.1.0.1']}"),
 		  "failed to allocate for range 0: requested ip 10.1.0.1 is subnet's gateway");
 	/* What was taken for a call that fails is given back. */
-	CHECK_STR(add(&b, "b", "'subnet':'10.1.0.0/24'},'runtimeConfig':{'ips':['10.9.0.1']}"), "failed to allocate all requested IPs: 10.9.0.1");
+	CHECK_STR(add(&b, "b", "'subnet':'10.1.0.0/24'},'runtimeConfig':{'ips':['10.9.0.1']}"),
+		  "failed to allocate all requested IPs: 10.9.0.1");
 	CHECK(plugin_host_local.check(&b.p, NULL) < 0);
 	CHECK_STR(add(&b, "c", both), "10.1.0.79/24,fd01::2/64");
 	CHECK_INT(del(&b, "a"), 0);
@@ -174,11 +182,13 @@ TEST(host_local_leftovers)
 	CHECK(access(path_in(&b, "10.1.0.4"), F_OK) < 0);
 	CHECK(access(path_in(&b, ".new"), F_OK) < 0);
 	/* GC: only b is valid. */
-	config = val_with(&b.arena, b.p.config, LIST(&b.arena, OBJECT(&b.arena, F(containerID, VAL_LIT("b")), F(ifname, VAL_LIT("eth0")))),
+	config = val_with(&b.arena, b.p.config,
+			  LIST(&b.arena, OBJECT(&b.arena, F(containerID, VAL_LIT("b")), F(ifname, VAL_LIT("eth0")))),
 			  cni_dev_valid_attachments);
 	b.p.config = config;
 	CHECK_INT(plugin_host_local.gc(&b.p, NULL), 0);
-	CHECK(access(path_in(&b, "10.1.0.2"), F_OK) < 0 && access(path_in(&b, "10.1.0.3"), F_OK) == 0 && access(path_in(&b, "10.1.0.5"), F_OK) < 0);
+	CHECK(access(path_in(&b, "10.1.0.2"), F_OK) < 0 && access(path_in(&b, "10.1.0.3"), F_OK) == 0 &&
+	      access(path_in(&b, "10.1.0.5"), F_OK) < 0);
 	/* Without a list nothing is removed. */
 	b.p.config = val_without(&b.arena, config, cni_dev_valid_attachments);
 	CHECK(plugin_host_local.gc(&b.p, NULL) < 0);
@@ -195,7 +205,8 @@ TEST(host_local_resolv_conf)
 	bed_make(&b);
 	const char *conf = arena_printf(&b.arena, "%s/resolv", b.folder).p;
 	CHECK_INT(file_write(conf, STR("# c\nnameserver 10.0.0.10\nsearch a.b  c.d\noptions ndots:5\ndomain x\nnameserver ::1\n;\nodd\n"), 0600, NULL), 0);
-	CHECK_INT(load(&b.arena, &b.p, arena_printf(&b.arena, "'ipam':{'dataDir':'%s','resolvConf':'%s',%s", b.folder, conf, small).p, &h, NULL), 0);
+	CHECK_INT(load(&b.arena, &b.p, arena_printf(&b.arena, "'ipam':{'dataDir':'%s','resolvConf':'%s',%s", b.folder, conf,
+						    small).p, &h, NULL), 0);
 	CHECK_INT(plugin_host_local.add(&b.p, &result, NULL), 0);
 	struct val dns = val_get(result, dns);
 	CHECK_INT(val_len(val_get(dns, nameservers)), 2);

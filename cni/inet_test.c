@@ -6,8 +6,10 @@ TEST(inet_parse_and_text)
 	static const struct {
 		const char *in, *out;  /* NULL: refused */
 	} rows[] = {
-		{ "10.1.2.3", "10.1.2.3" }, { "::1", "::1" }, { "fd00:0:0:1::2", "fd00:0:0:1::2" }, { "::ffff:10.1.2.3", "10.1.2.3" },
-		{ "FD00::A", "fd00::a" }, { "", NULL }, { "10.1.2", NULL }, { "10.1.2.256", NULL }, { "1::2::3", NULL }, { "10.1.2.3 ", NULL },
+		{ "10.1.2.3", "10.1.2.3" }, { "::1", "::1" }, { "fd00:0:0:1::2", "fd00:0:0:1::2" },
+		{ "::ffff:10.1.2.3", "10.1.2.3" },
+		{ "FD00::A", "fd00::a" }, { "", NULL }, { "10.1.2", NULL }, { "10.1.2.256", NULL }, { "1::2::3", NULL },
+		{ "10.1.2.3 ", NULL },
 		{ "fe80::1%eth0", NULL }, { "1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb", NULL },
 	};
 
@@ -42,7 +44,8 @@ TEST(inet_net_arithmetic)
 		CHECK_STR_ROW(i, str_of(inet_net_text(net, text)), rows[i].net);
 	}
 	struct inet_net net;
-	CHECK(!inet_net_parse(STR("10.0.0.0/33"), &net) && !inet_net_parse(STR("10.0.0.0"), &net) && !inet_net_parse(STR("::/129"), &net));
+	CHECK(!inet_net_parse(STR("10.0.0.0/33"), &net) && !inet_net_parse(STR("10.0.0.0"), &net) &&
+	      !inet_net_parse(STR("::/129"), &net));
 	CHECK(!inet_net_parse(STR("10.0.0.0/-1"), &net) && !inet_net_parse(STR("10.0.0.0/"), &net));
 }
 
@@ -63,7 +66,8 @@ TEST(inet_neighbours)
 	}
 	struct inet_net net = { 0 };
 	struct inet inside = { 0 }, outside = { 0 }, six = { 0 };
-	CHECK(inet_net_parse(STR("10.0.0.9/24"), &net) && inet_parse(STR("10.0.0.200"), &inside) && inet_parse(STR("10.0.1.0"), &outside) &&
+	CHECK(inet_net_parse(STR("10.0.0.9/24"), &net) && inet_parse(STR("10.0.0.200"), &inside) &&
+	      inet_parse(STR("10.0.1.0"), &outside) &&
 	      inet_parse(STR("::a00:1"), &six));
 	CHECK(inet_net_has(net, inside) && !inet_net_has(net, outside) && !inet_net_has(net, six));
 }
@@ -75,5 +79,6 @@ TEST(inet_mac)
 
 	CHECK(mac_parse(STR("0a:58:0A:01:02:ff"), mac));
 	CHECK_STR(str_of(mac_text(mac, text)), "0a:58:0a:01:02:ff");
-	CHECK(!mac_parse(STR("0a:58:0a:01:02"), mac) && !mac_parse(STR("0a-58-0a-01-02-ff"), mac) && !mac_parse(STR("0a:58:0a:01:02:fg"), mac));
+	CHECK(!mac_parse(STR("0a:58:0a:01:02"), mac) && !mac_parse(STR("0a-58-0a-01-02-ff"), mac) &&
+	      !mac_parse(STR("0a:58:0a:01:02:fg"), mac));
 }

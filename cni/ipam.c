@@ -55,7 +55,8 @@ static int find(struct plugin *p, const char **ret_program, const struct plugin_
 		return 0;
 	}
 	if (!*ret_ops)
-		return plugin_fail(p, CNI_INVALID_CONFIG, err, "failed to find plugin \"" STR_FMT "\" in path [%s]", STR_ARG(type), p->path);
+		return plugin_fail(p, CNI_INVALID_CONFIG, err, "failed to find plugin \"" STR_FMT "\" in path [%s]",
+				   STR_ARG(type), p->path);
 	return 0;
 }
 
@@ -131,7 +132,8 @@ static int run_program(struct plugin *p, const char *program, const char *comman
 	if (code) {
 		str message = val_str(answer, msg), details = val_str(answer, details);
 		if (!readable || !message.n)
-			return err_set(err, ERR_INTERNAL, "plugin \"" STR_FMT "\" failed with exit code %d", STR_ARG(type_of(p)), code);
+			return err_set(err, ERR_INTERNAL, "plugin \"" STR_FMT "\" failed with exit code %d",
+				       STR_ARG(type_of(p)), code);
 		p->code = (enum cni_code)val_int(answer, code);
 		return err_set(err, ERR_INTERNAL, STR_FMT "%s" STR_FMT, STR_ARG(message), details.n ? "; " : "", STR_ARG(details));
 	}

@@ -247,7 +247,8 @@ int link_set_port(struct netlink *n, int index, bool hairpin, bool isolated, str
 
 /* ---- addresses ---- */
 
-static int change_addr(struct netlink *n, uint16_t type, uint16_t flags, int index, struct inet_net net, uint32_t addr_flags, struct err *err)
+static int change_addr(struct netlink *n, uint16_t type, uint16_t flags, int index, struct inet_net net,
+		       uint32_t addr_flags, struct err *err)
 {
 	CLEANUP(netlink_msg_done) struct netlink_msg m = NETLINK_MSG_INIT;
 	struct ifaddrmsg head = { .ifa_family = net.ip.family, .ifa_prefixlen = net.prefix, .ifa_index = (uint32_t)index };
@@ -262,7 +263,8 @@ static int change_addr(struct netlink *n, uint16_t type, uint16_t flags, int ind
 	if (addr_flags)
 		netlink_put_u32(&m, IFA_FLAGS, addr_flags);
 	int r = netlink_do(n, &m, err);
-	return r < 0 ? err_wrap(err, r, "cannot %s address %s", type == RTM_NEWADDR ? "add" : "delete", inet_net_text(net, text)) : 0;
+	return r < 0 ? err_wrap(err, r, "cannot %s address %s", type == RTM_NEWADDR ? "add" : "delete",
+				inet_net_text(net, text)) : 0;
 }
 
 int addr_add(struct netlink *n, int index, struct inet_net net, bool detect_duplicates, struct err *err)
@@ -376,7 +378,8 @@ static int change_route(struct netlink *n, uint16_t type, uint16_t flags, const 
 
 int route_add(struct netlink *n, const struct route *route, enum route_how how, struct err *err)
 {
-	static const uint16_t flags[] = { [ROUTE_NEW] = NLM_F_EXCL, [ROUTE_REPLACE] = NLM_F_REPLACE, [ROUTE_APPEND] = NLM_F_APPEND };
+	static const uint16_t flags[] = { [ROUTE_NEW] = NLM_F_EXCL, [ROUTE_REPLACE] = NLM_F_REPLACE,
+					  [ROUTE_APPEND] = NLM_F_APPEND };
 	return change_route(n, RTM_NEWROUTE, NLM_F_CREATE | flags[how], route, err);
 }
 
@@ -481,7 +484,8 @@ static int change_neigh(struct netlink *n, uint16_t type, uint16_t flags, const 
 	if (g->fdb || type == RTM_NEWNEIGH)
 		netlink_put(&m, NDA_LLADDR, g->mac, sizeof(g->mac));
 	int r = netlink_do(n, &m, err);
-	return r < 0 ? err_wrap(err, r, "cannot %s neighbour %s", type == RTM_NEWNEIGH ? "add" : "delete", inet_text(g->ip, text)) : 0;
+	return r < 0 ? err_wrap(err, r, "cannot %s neighbour %s", type == RTM_NEWNEIGH ? "add" : "delete",
+				inet_text(g->ip, text)) : 0;
 }
 
 int neigh_set(struct netlink *n, const struct neigh *neigh, struct err *err)

@@ -25,9 +25,11 @@ static int addresses(struct attach *t, struct plugin *p, struct val *ret, struct
 		bool six = !inet_is_v4(addrs[i].net.ip);
 		char text[INET_TEXT];
 		if (!inet_is_loopback(addrs[i].net.ip))
-			return err_set(err, ERR_CONFLICT, "loopback interface found with non-loopback address \"%s\"", inet_text(addrs[i].net.ip, text));
+			return err_set(err, ERR_CONFLICT, "loopback interface found with non-loopback address \"%s\"",
+				       inet_text(addrs[i].net.ip, text));
 		if (!seen[six])
-			val_add_item(&ips, OBJECT(p->arena, F(address, val_of_str(inet_net_str(p->arena, addrs[i].net))), F(interface, val_of_int(0))));
+			val_add_item(&ips, OBJECT(p->arena, F(address, val_of_str(inet_net_str(p->arena, addrs[i].net))),
+						  F(interface, val_of_int(0))));
 		seen[six] = true;
 	}
 	*ret = val_end_list(&ips);

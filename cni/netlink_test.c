@@ -43,7 +43,8 @@ TEST(netlink_too_long)
 TEST(netlink_attributes)
 {
 	/* Three bytes of one attribute, a string without its end, then one that claims more than there is. */
-	static const unsigned char data[] __attribute__((aligned(4))) = { 7, 0, 1, 0, 'a', 'b', 'c', 0, 8, 0, 2, 0, 4, 0, 0, 0, 200, 0, 3, 0 };
+	static const unsigned char data[] __attribute__((aligned(4))) = { 7, 0, 1, 0, 'a', 'b', 'c', 0, 8, 0, 2, 0, 4, 0, 0,
+									  0, 200, 0, 3, 0 };
 	unsigned seen = 0;
 
 	NETLINK_EACH(a, data, sizeof(data)) {

@@ -14,7 +14,8 @@
 
 enum { CONFIG_MAX = 4 << 20 };
 
-static const struct plugin_ops *const plugins[] = { &plugin_bridge, &plugin_host_local, &plugin_loopback, &plugin_portmap, &plugin_ptp };
+static const struct plugin_ops *const plugins[] = { &plugin_bridge, &plugin_host_local, &plugin_loopback, &plugin_portmap,
+						    &plugin_ptp };
 
 const struct plugin_ops *plugin_find(str name)
 {
@@ -63,7 +64,8 @@ int plugin_int(struct plugin *p, const char *name, int64_t least, int64_t most, 
 	if (!val_is(v, VAL_INT))
 		return wrong_type(p, name, "a whole number", err);
 	if (v.i < least || v.i > most)
-		return plugin_fail(p, CNI_INVALID_CONFIG, err, "\"%s\" is %lld, but must be between %lld and %lld", name, (long long)v.i,
+		return plugin_fail(p, CNI_INVALID_CONFIG, err, "\"%s\" is %lld, but must be between %lld and %lld", name,
+				   (long long)v.i,
 				   (long long)least, (long long)most);
 	*ret = v.i;
 	return 0;
@@ -134,7 +136,8 @@ int plugin_load(struct plugin *p, str text, struct err *err)
 	}
 	name = val_get(p->config, name);
 	version = val_get(p->config, cniVersion);
-	if (!val_is(p->config, VAL_OBJECT) || (val_exists(name) && !val_is(name, VAL_STRING)) || (val_exists(version) && !val_is(version, VAL_STRING)))
+	if (!val_is(p->config, VAL_OBJECT) || (val_exists(name) && !val_is(name, VAL_STRING)) ||
+	    (val_exists(version) && !val_is(version, VAL_STRING)))
 		return plugin_fail(p, CNI_DECODING_FAILURE, err, "error unmarshall network config: it must be an object with a name and a cniVersion");
 	p->network = arena_str(p->arena, val_as_str(name)).p;
 	p->version = val_as_str(version).n ? val_as_str(version) : STR("0.1.0");
@@ -163,7 +166,8 @@ static const struct {
 	const char *name, *since;
 	unsigned bit;
 } commands[] = {
-	{ "ADD", "0.1.0", ADD }, { "CHECK", "0.4.0", CHECK }, { "DEL", "0.1.0", DEL }, { "GC", "1.1.0", GC }, { "STATUS", "1.1.0", STATUS },
+	{ "ADD", "0.1.0", ADD }, { "CHECK", "0.4.0", CHECK }, { "DEL", "0.1.0", DEL }, { "GC", "1.1.0", GC },
+	{ "STATUS", "1.1.0", STATUS },
 	{ "VERSION", "0.1.0", VERSION },
 };
 
@@ -188,7 +192,8 @@ static int load_environment(struct plugin *p, unsigned *ret_command, struct err 
 		const char *name, **value;
 		unsigned needed;
 	} vars[] = {
-		{ "CNI_CONTAINERID", &p->id, attached }, { "CNI_NETNS", &p->netns, ADD | CHECK }, { "CNI_IFNAME", &p->ifname, attached },
+		{ "CNI_CONTAINERID", &p->id, attached }, { "CNI_NETNS", &p->netns, ADD | CHECK },
+		{ "CNI_IFNAME", &p->ifname, attached },
 		{ "CNI_ARGS", &p->args, 0 }, { "CNI_PATH", &p->path, attached | GC | STATUS },
 	};
 	CLEANUP(buf_done) struct buf missing = BUF_INIT(256);
@@ -286,7 +291,8 @@ static int run_add(const struct plugin_ops *ops, struct plugin *p, struct err *e
 	struct val result, converted;
 	int r = check_netns(p, err);
 
-	if (r < 0 || (r = ops->add(p, &result, err)) < 0 || (r = result_convert(p->arena, result, STR(CNI_VERSION), p->version, &converted, err)) < 0)
+	if (r < 0 || (r = ops->add(p, &result, err)) < 0 ||
+	    (r = result_convert(p->arena, result, STR(CNI_VERSION), p->version, &converted, err)) < 0)
 		return r;
 	print(converted);
 	return 0;
@@ -316,7 +322,8 @@ int plugin_main(const struct plugin_ops *ops)
 
 	if (load_environment(&p, &command, &err) < 0) {
 		if (!*p.command)
-			fprintf(stderr, "CNI plugin %s of c8s\nCNI protocol versions supported: %s to %s\n", ops->name, cni_versions[0], CNI_VERSION);
+			fprintf(stderr, "CNI plugin %s of c8s\nCNI protocol versions supported: %s to %s\n", ops->name,
+				cni_versions[0], CNI_VERSION);
 		return print_error(&p, &err);
 	}
 	if (command == VERSION)

@@ -169,7 +169,8 @@ static int load(struct plugin *p, struct conf *c, struct err *err)
 
 	*c = (struct conf){ .snat = true };
 	if ((r = plugin_bool(p, "snat", &c->snat, err)) < 0 || (r = plugin_bool(p, "masqAll", &c->masquerade_all, err)) < 0 ||
-	    (r = check_backend(p, err)) < 0 || (r = load_conditions(p, c, false, err)) < 0 || (r = load_conditions(p, c, true, err)) < 0 ||
+	    (r = check_backend(p, err)) < 0 || (r = load_conditions(p, c, false, err)) < 0 ||
+	    (r = load_conditions(p, c, true, err)) < 0 ||
 	    (r = load_ports(p, c, err)) < 0)
 		return r;
 	return val_exists(p->prev) ? load_pods(p, c, err) : 0;
@@ -217,7 +218,8 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 	*ret = p->prev;
 	for (size_t i = 0; i < 2; i++)
 		if (inet_exists(c.pods[i].net.ip))
-			sets[n++] = (struct rules_ports){ c.pods[i].net, c.ports, c.n_ports, c.conditions[i], c.n_conditions[i], c.snat, c.masquerade_all };
+			sets[n++] = (struct rules_ports){ c.pods[i].net, c.ports, c.n_ports, c.conditions[i],
+							  c.n_conditions[i], c.snat, c.masquerade_all };
 	if (!c.n_ports || !n)
 		return 0;
 	if ((r = rules_host_ports(&owner, sets, n, err)) < 0)

@@ -51,7 +51,8 @@ static int node_side(struct attach *t, const struct attach_ip *ip, struct err *e
 }
 
 /* Like attach_configure, but routes of the result come after those to the gateway. */
-static int configure(struct attach *t, struct plugin *p, struct val result, const struct attach_options *o, struct attach_ip *ips, size_t n, struct err *err)
+static int configure(struct attach *t, struct plugin *p, struct val result, const struct attach_options *o,
+		     struct attach_ip *ips, size_t n, struct err *err)
 {
 	struct val routes = val_get(result, routes);
 	int r = attach_configure(t, p, val_without(p->arena, result, routes), o, err);
@@ -78,11 +79,13 @@ static int connect_pod(struct attach *t, struct plugin *p, const struct conf *c,
 	for (size_t i = 0; i < n; i++) {
 		if (!inet_exists(ips[i].gateway))
 			ips[i].gateway = inet_next(inet_net_first(ips[i].net));
-		struct val ip = val_with(p->arena, val_at(val_get(*result, ips), i), val_of_str(inet_str(p->arena, ips[i].gateway)), gateway);
+		struct val ip = val_with(p->arena, val_at(val_get(*result, ips), i),
+					 val_of_str(inet_str(p->arena, ips[i].gateway)), gateway);
 		val_add_item(&list, val_with(p->arena, ip, val_of_int(1), interface));
 	}
 	*result = val_with(p->arena, *result, val_end_list(&list), ips);
-	if ((r = attach_forward(ips, n, err)) < 0 || (r = attach_veth(t, p, &o, err)) < 0 || (r = configure(t, p, *result, &o, ips, n, err)) < 0)
+	if ((r = attach_forward(ips, n, err)) < 0 || (r = attach_veth(t, p, &o, err)) < 0 ||
+	    (r = configure(t, p, *result, &o, ips, n, err)) < 0)
 		return r;
 	return c->masquerade ? attach_masquerade(p, ips, n, err) : 0;
 }
@@ -105,7 +108,8 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 		(void)attach_del(p, NULL);
 		return r;
 	}
-	result = val_with(p->arena, result, LIST(p->arena, attach_interface(p, &t.host_link, false), attach_interface(p, &t.pod_link, true)), interfaces);
+	result = val_with(p->arena, result, LIST(p->arena, attach_interface(p, &t.host_link, false),
+						 attach_interface(p, &t.pod_link, true)), interfaces);
 	*ret = attach_dns(p, val_with(p->arena, result, VAL_LIT(CNI_VERSION), cniVersion));
 	return 0;
 }

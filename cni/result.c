@@ -109,7 +109,8 @@ int result_convert(struct arena *a, struct val result, str from, str to, struct 
 	if (!val_is(result, VAL_OBJECT))
 		return err_set(err, ERR_INVALID, "the result is not an object");
 	if (!cni_version_known(from) || !cni_version_known(to))
-		return err_set(err, ERR_INVALID, "unsupported CNI result version \"" STR_FMT "\"", STR_ARG(cni_version_known(to) ? from : to));
+		return err_set(err, ERR_INVALID, "unsupported CNI result version \"" STR_FMT "\"",
+			       STR_ARG(cni_version_known(to) ? from : to));
 	if (has_ip4_ip6(from) && !has_ip4_ip6(to))
 		result = from_ip4_ip6(a, result);
 	else if (has_ip4_ip6(to) && !has_ip4_ip6(from))

@@ -9,7 +9,8 @@ TEST(result_versions)
 		const char *a, *b;
 		int order;
 	} rows[] = {
-		{ "0.4.0", "1.0.0", -1 }, { "1.1.0", "1.0.0", 1 }, { "", "0.1.0", 0 }, { "0.10.0", "0.9.0", 1 }, { "1", "1.0.0", 0 },
+		{ "0.4.0", "1.0.0", -1 }, { "1.1.0", "1.0.0", 1 }, { "", "0.1.0", 0 }, { "0.10.0", "0.9.0", 1 },
+		{ "1", "1.0.0", 0 },
 		{ "x", "0.1.0", -1 }, { "1.0.0.0", "0.1.0", -1 }, { "1..0", "0.1.0", -1 },
 	};
 
@@ -62,8 +63,10 @@ TEST(result_names)
 		const char *name;
 		bool id, link;
 	} rows[] = {
-		{ "a", true, true }, { "a-b_c.d", true, true }, { "", false, false }, { "-a", false, true }, { ".", false, false }, { "..", false, false },
-		{ "a/b", false, false }, { "a b", false, false }, { "a:b", false, false }, { "0123456789abcdef", true, false }, { "0123456789abcde", true, true },
+		{ "a", true, true }, { "a-b_c.d", true, true }, { "", false, false }, { "-a", false, true },
+		{ ".", false, false }, { "..", false, false },
+		{ "a/b", false, false }, { "a b", false, false }, { "a:b", false, false },
+		{ "0123456789abcdef", true, false }, { "0123456789abcde", true, true },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -157,7 +157,8 @@ static void vxlan_mac(struct inet node, uint8_t ret[6])
 /* The link-local address that goes with a hardware address. */
 static struct inet link_local(const uint8_t mac[6])
 {
-	return (struct inet){ AF_INET6, { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] } };
+	return (struct inet){ AF_INET6, { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3],
+					  mac[4], mac[5] } };
 }
 
 static struct route route_for(const struct sync *s, const struct way *w)
@@ -202,10 +203,12 @@ static void load_ways(struct sync *s, const struct cni_route *routes, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct way *w = &s->ways[s->n_ways];
 		if (!way_parse(routes[i].pod_cidr, routes[i].node_address, w))
-			note(s, err_set(&e, ERR_INVALID, "invalid way to the pods " STR_FMT " of node " STR_FMT, STR_ARG(routes[i].pod_cidr),
+			note(s, err_set(&e, ERR_INVALID, "invalid way to the pods " STR_FMT " of node " STR_FMT,
+					STR_ARG(routes[i].pod_cidr),
 					STR_ARG(routes[i].node_address)), &e);
 		else if (w->node.family != s->own.net.ip.family)
-			note(s, err_set(&e, ERR_INVALID, "node " STR_FMT " has no address of the family of ours", STR_ARG(routes[i].node_address)), &e);
+			note(s, err_set(&e, ERR_INVALID, "node " STR_FMT " has no address of the family of ours",
+					STR_ARG(routes[i].node_address)), &e);
 		else if (!inet_eq(w->node, s->own.net.ip))
 			s->n_ways++;
 	}

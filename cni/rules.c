@@ -65,7 +65,8 @@ static int comment_of(const struct rules_owner *o, char text[NFT_COMMENT_MAX + 1
 {
 	int n = snprintf(text, NFT_COMMENT_MAX + 1, "%s %s %s", o->network, o->id, o->ifname);
 	if (n < 0 || n > NFT_COMMENT_MAX)
-		return err_set(err, ERR_INVALID, "the names of network and container together are longer than %d bytes", NFT_COMMENT_MAX - 2 -
+		return err_set(err, ERR_INVALID, "the names of network and container together are longer than %d bytes",
+			       NFT_COMMENT_MAX - 2 -
 			       (int)strlen(o->ifname));
 	return 0;
 }
@@ -187,7 +188,8 @@ static void host_port_rule(struct nft_batch *b, const char *comment, const struc
  * The pod itself and its neighbours on the bridge would be answered directly, without the way back through the
  * translation; and an answer to 127.0.0.1 would never leave the pod.
  */
-static void hairpin_rule(struct nft_batch *b, const char *comment, const struct rules_ports *s, const struct rules_port *p, struct inet_net from)
+static void hairpin_rule(struct nft_batch *b, const char *comment, const struct rules_ports *s, const struct rules_port *p,
+			 struct inet_net from)
 {
 	nft_rule_begin(b, hairpin, comment);
 	nft_match_ip(b, NFT_FROM, from, false);

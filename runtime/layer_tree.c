@@ -68,9 +68,11 @@ int layer_clean(struct buf *out, str name, struct err *err)
 			continue;
 		}
 		if (part.n > NAME_MAX)
-			return err_set(err, ERR_INVALID, "\"" STR_FMT "...\": a part of the name is longer than %d bytes", STR_ARG(shown), NAME_MAX);
+			return err_set(err, ERR_INVALID, "\"" STR_FMT "...\": a part of the name is longer than %d bytes", STR_ARG(shown),
+				       NAME_MAX);
 		if (++depth > LAYER_DEPTH_MAX)
-			return err_set(err, ERR_INVALID, "\"" STR_FMT "...\" is more than %d folders deep", STR_ARG(shown), LAYER_DEPTH_MAX);
+			return err_set(err, ERR_INVALID, "\"" STR_FMT "...\" is more than %d folders deep", STR_ARG(shown),
+				       LAYER_DEPTH_MAX);
 		if (out->n)
 			buf_addc(out, '/');
 		buf_add(out, part);
@@ -350,7 +352,8 @@ static int add_hard_link(struct layer_tree *t, const char *target, const char *b
 	if (from < 0)
 		return err_wrap(err, from == -ERR_SYSTEM ? from : -ERR_INVALID, "hard link to %s", target);
 	if (linkat(from, name, t->parent, base, 0) < 0)
-		return err_set(err, errno == ENOENT || errno == EPERM ? ERR_INVALID : ERR_SYSTEM, "hard link to %s: %s", target, strerror(errno));
+		return err_set(err, errno == ENOENT || errno == EPERM ? ERR_INVALID : ERR_SYSTEM, "hard link to %s: %s", target,
+			       strerror(errno));
 	return 0;
 }
 

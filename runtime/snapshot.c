@@ -33,6 +33,9 @@ int snapshot_link(int top, uint64_t number, const char *id, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const char *name = arena_printf(&a, "l/%llu", (unsigned long long)number).p;
+	int r = snapshot_clear(top, name, err);
+	if (r < 0)
+		return r;
 	if (symlinkat(arena_printf(&a, "../layers/%s/fs", id).p, top, name) < 0)
 		return err_sys(err, errno, "%s", name);
 	return 0;
@@ -178,7 +181,8 @@ static int load_roots(struct snapshots *s, struct err *err)
 		root->key = strdup(names.p + at);
 		root->made = true;
 		/* one that cannot be read is still known, so that it can be removed */
-		if (file_read(arena_printf(&a, "%s/mounts/%s/layers", s->root, root->key).p, &text, NULL) < 0 || !parse_root(root, buf_str(&text)))
+		const char *file = arena_printf(&a, "%s/mounts/%s/layers", s->root, root->key).p;
+		if (file_read(file, &text, NULL) < 0 || !parse_root(root, buf_str(&text)))
 			log_warn("what a container's root is made of cannot be read", KV("key", root->key));
 		map_put(&s->roots, str_of(root->key), root);
 	}

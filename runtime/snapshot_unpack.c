@@ -124,6 +124,10 @@ static int give_name(struct unpack *u, const struct snapshot_layer *l, struct er
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const char *from = arena_printf(&a, "tmp/%s", l->id).p, *to = arena_printf(&a, "%s/%s", snapshot_folder(u->copy), l->id).p;
+	/* one that nobody knows of is there when an earlier call failed right after this */
+	int r = snapshot_clear(u->s->top, to, err);
+	if (r < 0)
+		return r;
 	if (renameat(u->s->top, from, u->s->top, to) < 0)
 		return err_sys(err, errno, "%s", to);
 	return u->copy ? 0 : snapshot_link(u->s->top, l->number, l->id, err);

@@ -145,7 +145,8 @@ static int expire_pairs(void *arg)
 	struct forwarding *f = arg;
 	while (fiber_sleep_ms(STREAM_CREATION_MS / 2, NULL) == 0) {
 		struct pair *p;
-		while ((p = LIST_FIRST(struct pair, &f->pairs, link)) && p->made_ns <= clock_now_ns() - STREAM_CREATION_MS * (int64_t)1000000) {
+		int64_t old = clock_now_ns() - STREAM_CREATION_MS * (int64_t)1000000;
+		while ((p = LIST_FIRST(struct pair, &f->pairs, link)) && p->made_ns <= old) {
 			/* from here on nobody else finds it, also while this waits */
 			list_remove(&p->link);
 			if (p->error)

@@ -148,7 +148,8 @@ static int copy_frames(void *arg)
 		uint32_t left = (uint32_t)head[1] << 24 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 8 | head[4];
 		while (ok && left) {
 			ssize_t n = fiber_read(s->out, room, MIN((size_t)left, (size_t)STREAM_COPY), NULL);
-			ok = n > 0 && remote_write(&s->remote, head[0] == FRAME_ERR ? REMOTE_ERR : REMOTE_OUT, str_span(room, (size_t)n), NULL) == 0;
+			enum remote_channel channel = head[0] == FRAME_ERR ? REMOTE_ERR : REMOTE_OUT;
+			ok = n > 0 && remote_write(&s->remote, channel, str_span(room, (size_t)n), NULL) == 0;
 			left -= n > 0 ? (uint32_t)n : 0;
 		}
 	}
