@@ -312,8 +312,12 @@ static int start(struct state *s, struct arena *a, struct err *err)
 	(void)unlinkat(s->dir, "start.sock", 0);
 	if (r < 0)
 		return err_wrap(err, r, "unable to start container process");
-	if ((r = run_hooks(s, val_get(config, hooks), A_poststart, OCI_RUNNING, err)) < 0)
-		kill(s->pid, SIGKILL);
+	if ((r = run_hooks(s, val_get(config, hooks), A_poststart, OCI_RUNNING, err)) < 0) {
+		/* It is not our child: its number may be another's by now. */
+		CLEANUP(fd_close) int process = state_pidfd(s, NULL);
+		if (process >= 0)
+			(void)pidfd_send_signal(process, SIGKILL, NULL, 0);
+	}
 	return r;
 }
 

@@ -34,6 +34,9 @@ static int check(const struct oci_exec_options *o, struct execution *e, struct a
 
 	if (status == OCI_STOPPED)
 		return err_set(err, ERR_CONFLICT, "cannot exec in a stopped container");
+	/* Its first process may not have left the host's root yet: we would come out there. */
+	if (status == OCI_CREATING)
+		return err_set(err, ERR_CONFLICT, "cannot exec in a container that is being created");
 	if (status == OCI_PAUSED && !o->ignore_paused)
 		return err_set(err, ERR_CONFLICT, "cannot exec in a paused container (use --ignore-paused to override)");
 	if ((r = spec_read_file(arena_printf(a, "%s/config.json", e->state.folder).p, e->state.bundle.p, a, &e->spec, err)) < 0 ||

@@ -428,6 +428,9 @@ int init_clone(struct init *i, int parent_sync, pid_t *ret_pid, struct err *err)
 
 	i->new_user = flags & CLONE_NEWUSER;
 	pid_t pid = process_clone_into(staged ? 0 : flags, i->cgroup ? cgroup_fd(i->cgroup) : -1);
+	/* The container has made cgroups with controllers below its own: it is put beside its first process when it asks for its place. */
+	if (pid < 0 && errno == EBUSY && i->cgroup)
+		pid = process_clone_into(staged ? 0 : flags, -1);
 	if (pid < 0)
 		return err_sys(err, errno, "clone3");
 	if (pid == 0) {

@@ -224,6 +224,36 @@ static bool in_list(str key, const char *const list[], size_t n)
 	return false;
 }
 
+/* net.ipv4.conf.eth0.x, or net/ipv4/conf/eth0.100/x for names that have dots themselves. */
+static void sysctl_path(str key, struct buf *path)
+{
+	bool dots = true;
+
+	for (size_t i = 0; i < key.n && dots; i++) {
+		if (key.p[i] == '.')
+			break;
+		dots = key.p[i] != '/';
+	}
+	buf_add(path, STR("sys/"));
+	for (size_t i = 0; i < key.n; i++)
+		buf_addc(path, dots && key.p[i] == '.' ? '/' : dots && key.p[i] == '/' ? '.' : key.p[i]);
+}
+
+/* One with ".." in it, "net/../kernel/core_pattern" or "net.//.kernel.core_pattern", leads to what is the host's. */
+static bool leads_away(str key)
+{
+	CLEANUP(buf_done) struct buf path = BUF_INIT(1024);
+	str part, rest;
+
+	sysctl_path(key, &path);
+	for (rest = buf_str(&path); rest.n;) {
+		str_cut(rest, '/', &part, &rest);
+		if (str_eq(part, STR("..")))
+			return true;
+	}
+	return path.overflow || str_chr(key, '\0') >= 0;
+}
+
 /* Only what belongs to a namespace of the container may be set; the rest would be the host's. */
 int namespaces_check_sysctls(const struct spec *s, struct err *err)
 {
@@ -235,6 +265,8 @@ int namespaces_check_sysctls(const struct spec *s, struct err *err)
 		str key = atom_str(m->key);
 		if (!val_is(m->val, VAL_STRING))
 			return err_set(err, ERR_INVALID, "config.json: linux.sysctl: " STR_FMT ": it must be a string", STR_ARG(key));
+		if (leads_away(key))
+			return err_set(err, ERR_INVALID, "sysctl \"" STR_FMT "\" is no name of a sysctl", STR_ARG(key));
 		if (in_list(key, ipc, ARRAY_LEN(ipc)) || str_starts(key, STR("fs.mqueue."))) {
 			if (s->ns[NS_IPC].wanted)
 				continue;
@@ -252,21 +284,6 @@ int namespaces_check_sysctls(const struct spec *s, struct err *err)
 		return err_set(err, ERR_INVALID, "sysctl \"" STR_FMT "\" is not in a separate kernel namespace", STR_ARG(key));
 	}
 	return 0;
-}
-
-/* net.ipv4.conf.eth0.x, or net/ipv4/conf/eth0.100/x for names that have dots themselves. */
-static void sysctl_path(str key, struct buf *path)
-{
-	bool dots = true;
-
-	for (size_t i = 0; i < key.n && dots; i++) {
-		if (key.p[i] == '.')
-			break;
-		dots = key.p[i] != '/';
-	}
-	buf_add(path, STR("sys/"));
-	for (size_t i = 0; i < key.n; i++)
-		buf_addc(path, dots && key.p[i] == '.' ? '/' : dots && key.p[i] == '/' ? '.' : key.p[i]);
 }
 
 int namespaces_set_sysctls(const struct spec *s, struct err *err)

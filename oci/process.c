@@ -31,6 +31,9 @@ static bool has_apparmor(void)
 	return file_read("/sys/module/apparmor/parameters/enabled", &text, NULL) >= 0 && str_starts(buf_str(&text), STR("Y"));
 }
 
+/* As it is outside, by process_check: what an exec finds at /sys is the container's, and could say no. */
+static bool apparmor_is_on;
+
 static bool has_selinux(void)
 {
 	struct statfs fs;
@@ -39,7 +42,8 @@ static bool has_selinux(void)
 
 int process_check(const struct process *p, struct err *err)
 {
-	if (p->apparmor && !str_eq(str_of(p->apparmor), STR("unconfined")) && !has_apparmor())
+	apparmor_is_on = p->apparmor && has_apparmor();
+	if (p->apparmor && !str_eq(str_of(p->apparmor), STR("unconfined")) && !apparmor_is_on)
 		return err_set(err, ERR_INVALID, "apparmor profile %s is specified in config, but the kernel has no AppArmor", p->apparmor);
 	if (p->selinux && !has_selinux())
 		return err_set(err, ERR_INVALID, "selinux label is specified in config, but selinux is disabled or not supported");
@@ -51,7 +55,7 @@ int process_open_label(const struct process *p, int *ret_fd, struct err *err)
 	*ret_fd = -1;
 	if (p->selinux) {
 		*ret_fd = path_open_proc("self/attr/exec", O_WRONLY, err);
-	} else if (p->apparmor && has_apparmor()) {
+	} else if (p->apparmor && apparmor_is_on) {
 		*ret_fd = path_open_proc("self/attr/apparmor/exec", O_WRONLY, err);
 		if (*ret_fd == -ERR_NOT_FOUND)
 			*ret_fd = path_open_proc("self/attr/exec", O_WRONLY, err);
@@ -342,7 +346,15 @@ static str home_of(uid_t uid, struct arena *a)
 	str line, rest, field, wanted = arena_printf(a, "%u", (unsigned)uid);
 	struct stat st;
 
-	if (stat("/etc/passwd", &st) < 0 || !S_ISREG(st.st_mode) || file_read("/etc/passwd", &text, NULL) < 0)
+	/* It may be exchanged for a pipe at any moment: not waiting for a writer. */
+	CLEANUP(fd_close) int fd = open("/etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	char chunk[2048];
+	ssize_t n = 0;
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return STR("/");
+	while (!text.overflow && (n = read(fd, chunk, sizeof(chunk))) > 0)
+		buf_add(&text, str_span(chunk, (size_t)n));
+	if (n < 0 || text.overflow)
 		return STR("/");
 	for (rest = buf_str(&text); rest.n;) {
 		bool found = false;

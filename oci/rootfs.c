@@ -184,10 +184,26 @@ static int mount_cgroups(struct rootfs *r, const struct mount *m, struct err *er
 	return mount_set(folder, m->set & MOUNT_ATTR_RDONLY, 0, 0, err);
 }
 
+/* Also "/dev/" and "//dev/.": in a bind of the host's, devices_make would remove the host's ptmx. */
+static bool is_dev(const char *destination)
+{
+	size_t parts = 0;
+	bool dev = false;
+	str part, rest;
+
+	for (rest = str_of(destination); rest.n;) {
+		str_cut(rest, '/', &part, &rest);
+		if (!part.n || str_eq(part, STR(".")))
+			continue;
+		dev = ++parts == 1 && str_eq(part, STR("dev"));
+	}
+	return dev;
+}
+
 static bool needs_devices(const struct rootfs *r)
 {
 	for (size_t i = 0; i < r->mounts_n; i++)
-		if (r->mounts[i].bind && str_eq(str_of(r->mounts[i].destination), STR("/dev")))
+		if (r->mounts[i].bind && is_dev(r->mounts[i].destination))
 			return false;
 	return true;
 }

@@ -304,9 +304,16 @@ int config_json_sandbox(const struct sandbox *s, const char *root, struct val im
 		return r;
 	struct val resources = OBJECT(a, F(cpu, OBJECT(a, F(shares, val_of_int(SANDBOX_SHARES)))),
 				      F(devices, LIST(a, OBJECT(a, F(allow, val_of_bool(false)), F(access, VAL_LIT("rwm"))))));
+	/* Who shares our PID namespace comes here by /proc/PID/root, and writing to /proc/sys takes no capability. */
+	struct val masked = LIST(a, VAL_LIT("/proc/acpi"), VAL_LIT("/proc/kcore"), VAL_LIT("/proc/keys"), VAL_LIT("/proc/latency_stats"),
+				 VAL_LIT("/proc/sched_debug"), VAL_LIT("/proc/scsi"), VAL_LIT("/proc/timer_list"),
+				 VAL_LIT("/proc/timer_stats"));
+	struct val readonly = LIST(a, VAL_LIT("/proc/asound"), VAL_LIT("/proc/bus"), VAL_LIT("/proc/fs"), VAL_LIT("/proc/irq"),
+				   VAL_LIT("/proc/sys"), VAL_LIT("/proc/sysrq-trigger"));
 	struct val linux_part = OBJECT(a, F(namespaces, sandbox_namespaces(s, a)), F(sysctl, sandbox_sysctls(s, a)),
 				       F(cgroupsPath, VAL_STR(str_of(runtime_text(a, "%s/%s", sandbox_cgroup(s, a), s->id)))),
-				       F(resources, resources), F(seccomp, seccomp));
+				       F(resources, resources), F(seccomp, seccomp),
+				       F(maskedPaths, masked), F(readonlyPaths, readonly));
 	str path = str_of(root ? root : runtime_text(a, "%s/rootfs", sandbox_folder(s, a)));
 	*ret = OBJECT(a, F(ociVersion, VAL_LIT(OCI_VERSION)), F(process, sandbox_process(s, image, a, capabilities)),
 		      F(root, OBJECT(a, F(path, VAL_STR(path)), F(readonly, val_of_bool(true)))),

@@ -338,10 +338,13 @@ static int add_given(struct devices *d, struct val device, struct err *err)
 {
 	str inside = val_str(device, containerPath), permissions = val_str(device, permissions), source;
 	struct stat st;
-	int r = source_of(d->arena, val_str(device, hostPath), &source, err);
+	const char *path = arena_str(d->arena, val_str(device, hostPath)).p;
+	/* no folder is made in its place: a device that is not there is an error */
+	CLEANUP(mem_freep) char *real = realpath(path, NULL);
 
-	if (r < 0)
-		return r;
+	if (!real)
+		return err_sys(err, errno, "lstat %s", path);
+	source = arena_str(d->arena, str_of(real));
 	if (stat(source.p, &st) < 0)
 		return err_sys(err, errno, "lstat " STR_FMT, STR_ARG(source));
 	if (is_device(&st)) {

@@ -21,15 +21,31 @@ enum { DEPTH_MAX = 128, VOLUMES_MAX = 256, PIECE = 1 << 20 };
 
 static int copy_folder(int from, int to, unsigned depth, struct err *err);
 
+/* Holes stay holes: a file of an image may have terabytes of them. -1: errno says why. */
+static int copy_content(int in, int out, off_t size)
+{
+	off_t at = 0, end;
+
+	if (ftruncate(out, size) < 0)
+		return -1;
+	while (at < size && (at = lseek(in, at, SEEK_DATA)) >= 0) {
+		if ((end = lseek(in, at, SEEK_HOLE)) < 0 || lseek(in, at, SEEK_SET) < 0 || lseek(out, at, SEEK_SET) < 0)
+			return -1;
+		while (at < end) {
+			ssize_t n = sendfile(out, in, NULL, (size_t)MIN(end - at, (off_t)PIECE));
+			if (n <= 0)
+				return (int)n;
+			at += n;
+		}
+	}
+	return at < 0 && errno != ENXIO ? -1 : 0;
+}
+
 static int copy_file(int from, int to, const char *name, const struct stat *st, struct err *err)
 {
 	int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	int out = in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	ssize_t n = in < 0 || out < 0 ? -1 : 1;
-
-	while (n > 0)
-		n = sendfile(out, in, NULL, PIECE);
-	bool ok = n == 0 && fchown(out, st->st_uid, st->st_gid) == 0 && fchmod(out, st->st_mode & 07777) == 0;
+	bool ok = in >= 0 && out >= 0 && copy_content(in, out, st->st_size) == 0 && fchown(out, st->st_uid, st->st_gid) == 0 && fchmod(out, st->st_mode & 07777) == 0;
 	int sys = errno;
 	if (in >= 0)
 		(void)close(in);

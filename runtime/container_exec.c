@@ -97,6 +97,12 @@ int exec_start(struct container *c, const struct exec_options *o, struct exec **
 	(void)map_put(&c->runtime->execs, str_of(e->id), e);
 	int r = ask(e, o, ret_terminal, err);
 	if (r < 0) {
+		/* who gave up waiting does not know whether it runs: nobody else would end it */
+		if (r == -ERR_CANCELED || r == -ERR_TIMEOUT) {
+			SHIELD_SCOPE();
+			DEADLINE_SCOPE(KILL_MS);
+			(void)exec_kill(e, NULL);
+		}
 		e->ended = true;
 		exec_free(e);
 		return r;

@@ -309,7 +309,8 @@ static int rewrite_config(struct container *c, struct arena *a, struct val resou
 int container_update(struct container *c, struct val resources, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val merged = merge(&a, container_resources(c), resources);
+	/* a copy: another update may replace what the container has while this one waits */
+	struct val merged = val_copy(&a, merge(&a, container_resources(c), resources));
 	int r;
 
 	if (c->removing)

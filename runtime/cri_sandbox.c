@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
+#include "runtime/container.h"
 #include "runtime/cri.h"
 #include "runtime/sandbox.h"
 #include "runtime/stream.h"
@@ -60,14 +61,18 @@ static struct val info_of(struct sandbox *s, struct arena *a)
 int cri_pod_sandbox_status(struct runtime *r, struct arena *a, struct val request, struct val *ret, struct err *err)
 {
 	CLEANUP(sandbox_unrefp) struct sandbox *s = NULL;
+	struct val_builder containers = val_builder(a);
 	int code = find(r, val_str(request, podSandboxId), &s, err);
 
 	if (code < 0)
 		return code;
+	/* A kubelet that follows events takes an answer with a timestamp for all there is: without these, for a pod without containers. */
+	LIST_EACH(struct container, c, &s->containers, in_sandbox)
+		val_add_item(&containers, container_status(c, a));
 	/* The answer outlives the reference. */
 	*ret = val_copy(a, OBJECT(a, F(status, sandbox_status(s, a)),
 				  F(info, val_bool(request, verbose) ? info_of(s, a) : VAL_EMPTY),
-				  F(timestamp, val_of_int(clock_wall_ns()))));
+				  F(containersStatuses, val_end_list(&containers)), F(timestamp, val_of_int(clock_wall_ns()))));
 	return 0;
 }
 

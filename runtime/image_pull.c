@@ -3,6 +3,8 @@
  * are fetched by a few fibers at a time. Hashing and writing are done in the thread pool. A lease keeps everything from being
  * collected until the image has its name.
  */
+#include <errno.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fiber.h"
@@ -309,6 +311,19 @@ static int begin(struct pull *p, const struct descriptor *d, struct image_ingest
 	}
 }
 
+/* A manifest may say any size, and a server send that much: the disk keeps some room, as when a layer is unpacked. */
+static int check_room(const struct image_ingest *g, const struct descriptor *d, struct err *err)
+{
+	struct statvfs fs;
+	if (fstatvfs(g->fd, &fs) < 0)
+		return err_sys(err, errno, "statvfs");
+	uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize, all = (uint64_t)fs.f_blocks * fs.f_frsize;
+	uint64_t keep = MIN((uint64_t)512 << 20, all / 20), more = (uint64_t)d->size - g->size;
+	if (room < keep || room - keep < more)
+		return err_sys(err, ENOSPC, "content " STR_FMT " of %lld bytes", STR_ARG(d->digest), (long long)d->size);
+	return 0;
+}
+
 /* (suspends) */
 static int fetch_blob(struct pull *p, const struct descriptor *d, struct err *err)
 {
@@ -324,6 +339,8 @@ static int fetch_blob(struct pull *p, const struct descriptor *d, struct err *er
 		r = image_ingest_restart(&g, err);
 	if (r == 0 && g.size)
 		tell(p, d, g.size, "resuming");
+	if (r == 0)
+		r = check_room(&g, d, err);
 	if (r == 0 && g.size != (uint64_t)d->size)
 		r = fetch_into(p, d, &g, err);
 	if (r == 0) {
@@ -332,8 +349,8 @@ static int fetch_blob(struct pull *p, const struct descriptor *d, struct err *er
 		if (r < 0)
 			(void)err_wrap(err, r, "failed commit on ref \"layer-" STR_FMT "\"", STR_ARG(d->digest));
 	}
-	/* What a server sent wrong is of no use; what is only not complete is. */
-	image_ingest_done(&g, r != -ERR_INVALID && r != -ERR_NOT_FOUND);
+	/* What a server sent wrong is of no use; what is only not complete is, unless it fills the disk for a day. */
+	image_ingest_done(&g, r != -ERR_INVALID && r != -ERR_NOT_FOUND && !(r < 0 && err->sys == ENOSPC));
 	if (r == 0)
 		tell(p, d, (uint64_t)d->size, "done");
 	return r;

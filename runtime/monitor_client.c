@@ -34,6 +34,8 @@ struct monitor {
 	struct list waiters;          /* in the order of their questions */
 	bool sending;                 /* somebody has the turn */
 	bool ending;                  /* it was told to end, so that is no news */
+	bool freed;                   /* by its owner: the last of those who ask frees it */
+	size_t asking;
 	struct fiber_cond turn;
 };
 
@@ -318,16 +320,28 @@ int monitor_start(const struct monitor_options *o, monitor_on_exit *fn, void *ar
 	return monitor_connect(o, fn, arg, ret, err);
 }
 
+static void release(struct monitor *m)
+{
+	close_fd(&m->fd);
+	free(m->folder);
+	free(m);
+}
+
 void monitor_free(struct monitor *m)
 {
 	if (!m)
 		return;
 	if (m->reader)
 		fiber_stop(m->reader);
+	m->freed = true;
 	fail_all(m);
-	close_fd(&m->fd);
-	free(m->folder);
-	free(m);
+	if (!m->asking) {
+		release(m);
+		return;
+	}
+	if (m->fd >= 0)
+		shutdown(m->fd, SHUT_RDWR); /* wakes one who waits to send */
+	fiber_cond_broadcast(&m->turn);
 }
 
 /* ---- asking ---- */
@@ -337,23 +351,25 @@ static int ask(struct monitor *m, str question, const struct monitor_fds *in, st
 {
 	int r = 0;
 
-	while (m->sending && (r = fiber_cond_wait(&m->turn, err)) == 0)
+	while (m->sending && !m->freed && (r = fiber_cond_wait(&m->turn, err)) == 0)
 		;
 	if (r < 0)
 		return r;
-	if (m->fd < 0)
+	if (m->fd < 0 || m->freed)
 		return gone(m, err);
 	m->sending = true;
 	r = send_packet(m->fd, question, in, err);
 	m->sending = false;
 	fiber_cond_broadcast(&m->turn);
+	if (r == 0 && m->freed)
+		r = gone(m, err);
 	if (r == 0)
 		list_add(&m->waiters, &w->link);
 	return r;
 }
 
-int monitor_ask(struct monitor *m, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
-		struct val *ret_answer, struct err *err)
+static int ask_and_wait(struct monitor *m, struct arena *a, struct val question, const struct monitor_fds *in,
+			struct monitor_fds *ret_out, struct val *ret_answer, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT(MONITOR_PACKET_MAX);
 	struct val answer;
@@ -387,6 +403,16 @@ int monitor_ask(struct monitor *m, struct arena *a, struct val question, const s
 			*ret_answer = answer;
 	}
 	waiter_free(w);
+	return r;
+}
+
+int monitor_ask(struct monitor *m, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
+		struct val *ret_answer, struct err *err)
+{
+	m->asking++;
+	int r = ask_and_wait(m, a, question, in, ret_out, ret_answer, err);
+	if (--m->asking == 0 && m->freed)
+		release(m);
 	return r;
 }
 

@@ -140,7 +140,12 @@ void exit_reaped(struct pod *pod, pid_t pid, int status)
 void exit_claim(struct pod *pod, pid_t pid)
 {
 	struct unclaimed end = { .pid = pid, .status = EXIT_UNKNOWN << 8, .ns = clock_wall_ns() };
+	siginfo_t info;
 
+	/* Still our child: what was noted under its number was another one. */
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0)
+		return;
+	int sys = errno;
 	for (size_t i = 0; i < pod->n_unclaimed; i++) {
 		if (pod->unclaimed[i].pid == pid) {
 			end = pod->unclaimed[i];
@@ -150,8 +155,7 @@ void exit_claim(struct pod *pod, pid_t pid)
 		}
 	}
 	/* Neither noted nor a child any more: how it ended is lost, but not that it did. */
-	siginfo_t info;
-	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD)
+	if (sys == ECHILD)
 		give(pod, &end);
 }
 

@@ -19,7 +19,7 @@
 #include "codec/atoms.h"
 #include "codec/json.h"
 
-enum { ID_MAX = 128 };
+enum { ID_MAX = 128, ACCEPT_RETRY_MS = 200 };
 
 struct conn {
 	struct list link;
@@ -205,6 +205,9 @@ enum { ANSWER_LATER = 1 };
 
 static int begin(struct question *q, struct job model, struct err *err)
 {
+	/* A job of delete, or of a create that fails, frees the container: none may know of it besides. */
+	if (q->container->deleting || (model.op != JOB_CREATE && q->container->status == STATUS_CREATING))
+		return err_set(err, ERR_CONFLICT, "container %s is being %s", q->container->id, q->container->deleting ? "deleted" : "created");
 	model.pod = q->pod;
 	model.container = q->container;
 	model.conn = q->conn;
@@ -296,7 +299,9 @@ static int op_delete(struct question *q, struct err *err)
 	if (s == STATUS_RUNNING || s == STATUS_PAUSED || q->container->jobs)
 		return err_set(err, ERR_CONFLICT, "container %s cannot be deleted: it is %s", q->container->id,
 			       q->container->jobs ? "being worked on" : status_name(s));
-	return begin(q, (struct job){ .op = JOB_DELETE, .force = true }, err);
+	int r = begin(q, (struct job){ .op = JOB_DELETE, .force = true }, err);
+	q->container->deleting |= r >= 0;
+	return r;
 }
 
 static int op_exec(struct question *q, struct err *err)
@@ -475,6 +480,11 @@ static void conn_ready(struct source *s, uint32_t events)
 	pod_check_end(pod);
 }
 
+static void accept_again(struct timer *t)
+{
+	source_watch(&CONTAINER_OF(t, struct pod, accept_again)->listener, EPOLLIN);
+}
+
 void conn_accept(struct source *listener, uint32_t events)
 {
 	struct pod *pod = listener->pod;
@@ -483,6 +493,11 @@ void conn_accept(struct source *listener, uint32_t events)
 	socklen_t n = sizeof(peer);
 
 	(void)events;
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+		/* It stays ready: the loop would do nothing else. */
+		source_watch(listener, 0);
+		timer_set(pod, &pod->accept_again, ACCEPT_RETRY_MS, accept_again);
+	}
 	if (fd < 0)
 		return;
 	if (pod->n_conns >= CONNS_MAX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0 || (peer.uid != 0 && peer.uid != geteuid())) {
@@ -543,6 +558,8 @@ static void follow_up(struct job *j, const struct job_result *result)
 	struct err err = ERR_INIT;
 	bool well = result->r >= 0;
 
+	if (j->op == JOB_DELETE)
+		c->deleting = false;
 	if (j->op == JOB_START)
 		exit_started(c);
 	if (well && (j->op == JOB_CREATE || j->op == JOB_EXEC))
@@ -556,6 +573,7 @@ static void follow_up(struct job *j, const struct job_result *result)
 		c->status = STATUS_STOPPED;
 		struct job clean = { .pod = j->pod, .op = JOB_DELETE, 
 				     .container = c, .force = true, .last = true, .stdio = { -1, -1, -1 } };
+		c->deleting = true;
 		if (!j->late || job_begin(&clean, &err) < 0)
 			container_free(c);
 	}

@@ -31,6 +31,7 @@ enum {
 	LOG_RETRY_MS = 200,
 	LOG_PATIENCE_MS = 30000,      /* with a disk that takes nothing; then output is dropped */
 	JOB_PATIENCE_MS = 120000,     /* with a runtime */
+	EXEC_PATIENCE_MS = 20000,     /* the container can stop the process on its way in, and kill waits behind this */
 	SHRINK_AFTER_MS = 500,        /* without anything to do */
 	UNCLAIMED_MAX = 32,
 };
@@ -69,6 +70,7 @@ struct pod {
 	const char *program;          /* another runtime; NULL: our own */
 	int folder_fd, epoll;
 	struct source listener, children;
+	struct timer accept_again;
 	struct list conns, containers, jobs, timers;
 	size_t n_conns;
 	unsigned n_jobs_ever;         /* for the names of their files */
@@ -110,6 +112,7 @@ struct container {
 	enum status status;
 	bool terminal, stdin_once;
 	bool starting;                /* an exit is told after the answer to start */
+	bool deleting;                /* it is freed when that job ends: no other may begin */
 	unsigned jobs;                /* that know of it */
 	pid_t pid;
 	struct unclaimed end;         /* its end, while starting; pid 0: none */

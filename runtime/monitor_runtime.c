@@ -306,7 +306,7 @@ int job_begin(const struct job *model, struct err *err)
 	j->value = VAL_EMPTY;
 	j->container->jobs++;
 	list_add(&pod->jobs, &j->link);
-	timer_set(pod, &j->timer, JOB_PATIENCE_MS, job_late);
+	timer_set(pod, &j->timer, j->op == JOB_EXEC ? EXEC_PATIENCE_MS : JOB_PATIENCE_MS, job_late);
 	return 0;
 failed:
 	if (pipe[1] >= 0)
@@ -388,7 +388,8 @@ static void find_result(struct job *j, int status, struct job_result *ret)
 	struct report report;
 
 	if (j->late) {
-		ret->r = err_set(&ret->err, ERR_TIMEOUT, "%s: the runtime did not come to an end in %d s", names[j->op], JOB_PATIENCE_MS / 1000);
+		ret->r = err_set(&ret->err, ERR_TIMEOUT, "%s: the runtime did not come to an end in %d s", names[j->op],
+				 (j->op == JOB_EXEC ? EXEC_PATIENCE_MS : JOB_PATIENCE_MS) / 1000);
 		return;
 	}
 	if (read(j->report, &report, sizeof(report)) == sizeof(report)) {

@@ -206,10 +206,35 @@ void sandbox_ended(struct sandbox *s)
 	fiber_cond_broadcast(&s->changed);
 }
 
+/* (suspends) As after a restart that finds no monitor: all has ended, and what may be left is ended too. */
+static int monitor_gone(void *arg)
+{
+	enum { EXIT_UNKNOWN = 255 };
+	CLEANUP(sandbox_unrefp) struct sandbox *s = arg;
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	const char *folder = sandbox_state_folder(s, &a);
+
+	monitor_free(TAKE(s->monitor));
+	sandbox_ended(s);
+	LIST_EACH(struct container, c, &s->containers, in_sandbox) {
+		struct monitor_exit e = { .exit_code = EXIT_UNKNOWN };
+		if (!c->started_ns || c->finished_ns)
+			continue;
+		(void)monitor_read_exit(folder, str_of(c->id), &a, &e, NULL);
+		container_ended(c, e.exit_code, e.finished_ns, e.oom_killed);
+	}
+	return 0;
+}
+
 void sandbox_on_exit(void *arg, const struct monitor_exit *e)
 {
 	struct sandbox *s = arg;
 
+	if (!e->container.n && !e->exec.n) {
+		if (fiber_group_spawn(&s->runtime->work, monitor_gone, sandbox_ref(s), NULL, "monitor gone") < 0)
+			sandbox_unref(s);
+		return;
+	}
 	if (e->exec.n) {
 		exec_ended(s->runtime, e->exec, e->exit_code);
 		return;

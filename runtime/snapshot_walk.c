@@ -151,10 +151,12 @@ static void links_done(struct links *l)
 /* The name of the file that was seen before; NULL: this is the first one. */
 static const char *links_see(struct links *l, const struct stat *st, str name)
 {
-	str key = arena_printf(&l->arena, "%llu:%llu", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
+	/* only the first of them costs memory: a container can have millions of names for one file */
+	uint64_t pair[2] = { (uint64_t)st->st_dev, (uint64_t)st->st_ino };
+	str key = str_span((const char *)pair, sizeof(pair));
 	const char *before = map_get(&l->first, key);
 	if (!before)
-		map_put(&l->first, key, (void *)arena_str(&l->arena, name).p);
+		map_put(&l->first, arena_str(&l->arena, key), (void *)arena_str(&l->arena, name).p);
 	return before;
 }
 

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "codec/atoms.h"
 #include "runtime/cri.h"
+#include "runtime/stats.h"
 #include "runtime/usage.h"
 
 enum { KEEP_S = 10 };
@@ -63,19 +64,38 @@ static int walk(void *arg, struct err *err)
 	return 0;
 }
 
+/* (suspends) Not by fts, which keeps all of a folder in memory: containers make folders of many millions of names. */
+static struct usage measure_containers(struct runtime *r, struct arena *a)
+{
+	struct container **all = ARENA_ARRAY(a, struct container *, map_len(&r->container_ids) + 1);
+	struct usage sum = { 0 };
+	size_t n = 0;
+
+	LIST_EACH(struct container, c, &r->containers, link)
+		all[n++] = container_ref(c);
+	for (size_t i = 0; i < n; i++) {
+		struct err err = ERR_INIT;
+		if (stats_layer(all[i], &err) == 0) { /* others have gone meanwhile */
+			sum.bytes += all[i]->layer_bytes;
+			sum.inodes += all[i]->layer_inodes;
+		}
+		container_unref(all[i]);
+	}
+	return sum;
+}
+
 static int measure(struct runtime *r, struct arena *a, struct err *err)
 {
 	struct usage_cache *u = r->usage;
 	struct walk images = { .paths = { runtime_text(a, "%s/images", r->o.root), runtime_text(a, "%s/snapshots/layers", r->o.root) } };
-	struct walk containers = { .paths = { runtime_text(a, "%s/snapshots/mounts", r->o.root) } };
 	int code;
 
 	if (u->at_ns && clock_now_ns() - u->at_ns < KEEP_S * NS_PER_S)
 		return 0;
-	if ((code = fiber_blocking(walk, &images, err)) < 0 || (code = fiber_blocking(walk, &containers, err)) < 0)
+	if ((code = fiber_blocking(walk, &images, err)) < 0)
 		return code;
 	u->images = images.usage;
-	u->containers = containers.usage;
+	u->containers = measure_containers(r, a);
 	u->at_ns = clock_now_ns();
 	return 0;
 }
