@@ -330,6 +330,8 @@ def test_namespaces(t):
     b = NODE.run(shared, "shared", "b", ["sleep", "1000"], security={"namespace_options": {"pid": 0}})
     wait_until(lambda: "sleep 4242" in NODE.exec(b, "ps"), what="the other container's process")
     t.check("a shared PID namespace", "pause" in NODE.exec(b, "ps"))
+    way = "/proc/1/root/proc/sys/kernel/core_pattern"
+    t.check("and through it no way to the node's settings", NODE.exec(b, "sh", "-c", f"touch {way} 2>/dev/null && echo open || echo shut") == "shut\n")
     NODE.exec(a, "sh", "-c", "echo x > /dev/shm/f")
     t.check("a shared /dev/shm", NODE.exec(b, "cat", "/dev/shm/f") == "x\n")
     NODE.crictl("stop", a)
