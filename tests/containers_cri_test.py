@@ -57,7 +57,7 @@ class Node:
             begin = log.tell()
             self.process = subprocess.Popen(
                 ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", C8S, "runtime", "--root", self.root, "--state", self.state,
-                 "--cni-conf-dir", self.conf, "--cgroup-parent", self.cgroup, *flags], stdout=log, stderr=log)
+                 "--cni-conf-dir", self.conf, "--cgroup-parent", self.cgroup, "--pod-program", peers.static_pod(), *flags], stdout=log, stderr=log)
         wait_until(lambda: b" ready " in open(self.log, "rb").read()[begin:] or self.process.poll() is not None, what="the runtime to be ready")
         if self.process.poll() is not None:
             raise Failed(open(self.log).read())

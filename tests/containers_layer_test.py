@@ -16,6 +16,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import peers  # noqa: E402
 import tap  # noqa: E402
 
 C8S = os.environ.get("C8S", "c8s")
@@ -54,7 +55,7 @@ class Runtime:
         self.log = open(os.path.join(self.folder, "log"), "ab")
         self.process = subprocess.Popen(
             [C8S, "runtime", "--root", self.root, "--state", self.state, "--cni-conf-dir", self.conf, "--cgroup-parent", "/" + self.name,
-             *self.flags], stdout=self.log, stderr=self.log)
+             "--pod-program", peers.static_pod(), *self.flags], stdout=self.log, stderr=self.log)
         if not wait_for(lambda: self.crictl("version", check=False).returncode == 0):
             raise RuntimeError(self.said())
 

@@ -14,6 +14,11 @@ PEERS = {"crun": "crun libyajl2", "docker-registry": "docker-registry", "etcd": 
          "skopeo": "skopeo libgpgme11 libassuan0"}
 
 
+def static_pod():
+    """c8s-pod as it is installed: static, also where the one beside c8s is built with sanitizers."""
+    return next(p for p in (os.path.join(os.path.dirname(C8S), name) for name in ("c8s-pod-static", "c8s-pod")) if os.path.exists(p))
+
+
 def libraries():
     """The environment for programs whose libraries were unpacked with them."""
     return {**os.environ, "LD_LIBRARY_PATH": os.path.join(FOLDER, "usr", "lib", f"{os.uname().machine}-linux-gnu")}
