@@ -394,7 +394,6 @@ static int ask_and_wait(struct monitor *m, struct arena *a, struct val question,
 	if (r == 0)
 		r = json_decode(a, arena_str(a, buf_str(&w->text)), &(struct json_decode_options){ 0 }, &answer, err);
 	if (r == 0 && (r = monitor_wire_fail(answer, err)) == 0) {
-		m->ending |= str_eq(val_str(question, op), STR("end"));
 		if (ret_out) {
 			*ret_out = w->fds;
 			w->fds.n = 0;
@@ -409,8 +408,12 @@ static int ask_and_wait(struct monitor *m, struct arena *a, struct val question,
 int monitor_ask(struct monitor *m, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
 		struct val *ret_answer, struct err *err)
 {
+	bool end = str_eq(val_str(question, op), STR("end"));
 	m->asking++;
+	m->ending |= end; /* at once: its end may be seen before its answer is looked at */
 	int r = ask_and_wait(m, a, question, in, ret_out, ret_answer, err);
+	if (end && r < 0)
+		m->ending = false;
 	if (--m->asking == 0 && m->freed)
 		release(m);
 	return r;
