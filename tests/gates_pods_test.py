@@ -187,6 +187,65 @@ def test_priority(w, t):
     t.check("five minutes on a node that is gone", times == [("node.kubernetes.io/not-ready", 300), ("node.kubernetes.io/unreachable", 300)], spec)
 
 
+CLASSES = """
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: usual, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: example.com/none
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: front, annotations: {ingressclass.kubernetes.io/is-default-class: "true"}}
+spec: {controller: example.com/none}
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: heavy}
+handler: heavy
+overhead: {podFixed: {memory: 64Mi}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: new}
+"""
+USERS = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: claim, namespace: classes}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: volume}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /x}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: way, namespace: classes}
+spec: {defaultBackend: {service: {name: s, port: {number: 80}}}}
+"""
+
+
+def test_classes(w, t):
+    """What objects get from the classes that are the default, and what keeps them from going while they are used."""
+    w.namespace("classes")
+    for text in (CLASSES, USERS):
+        w.server.kubectl("create", "-f", "-", stdin=text)
+    claim, volume = w.get("-n", "classes", "pvc", "claim"), w.get("pv", "volume")
+    t.check("the storage class for all", claim["spec"]["storageClassName"] == "usual", claim)
+    t.check("claims in use are kept", claim["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"], claim)
+    t.check("volumes in use are kept", volume["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"], volume)
+    way = w.get("-n", "classes", "ingress", "way")
+    t.check("the ingress class for all", way["spec"]["ingressClassName"] == "front", way)
+    w.pod("classes", "p", "  runtimeClassName: heavy\n")
+    pod = w.get("-n", "classes", "pod", "p")
+    t.check("what a runtime costs by itself", pod["spec"]["overhead"] == {"memory": "64Mi"}, pod)
+    r = w.pod("classes", "q", "  runtimeClassName: nothing\n")
+    t.check("a runtime class that does not exist", 'RuntimeClass "nothing" not found' in r.stderr, r)
+    node = w.get("node", "new")
+    t.check("a node begins as not ready", node["spec"]["taints"] == [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}], node)
+
+
 def test_account(w, t):
     w.namespace("accounts", account=False)
     began = time.monotonic()
@@ -318,7 +377,7 @@ def main():
                     f(World(server), t)
                 run.__name__ = f.__name__
                 return run
-            tests = [on(plain, f) for f in (test_enforce, test_labels, test_limit_range, test_priority, test_account, test_metrics)]
+            tests = [on(plain, f) for f in (test_enforce, test_labels, test_limit_range, test_priority, test_classes, test_account, test_metrics)]
             tests += [on(configured, f) for f in (test_configured, test_configured_namespaces, test_times)]
             tap.run([*tests, lambda t: test_bad_configuration(folder, t)])
 
