@@ -47,6 +47,16 @@ int fiber_connect(int fd, const struct sockaddr *addr, socklen_t len, struct err
  */
 int fiber_blocking(int (*fn)(void *arg, struct err *err), void *arg, struct err *err);
 
+/*
+ * A thread of its own for blocking work that comes one after another and is waited for often: the hand-over costs less
+ * than the pool's. fn runs to its end once it was handed over; name has at most 15 bytes. worker_stop takes NULL, and
+ * waits for the thread, which must have nothing to do.
+ */
+struct worker;
+int worker_start(const char *name, struct worker **ret, struct err *err);
+int worker_run(struct worker *w, int (*fn)(void *arg, struct err *err), void *arg, struct err *err);
+void worker_stop(struct worker *w);
+
 int fiber_fsync(int fd, struct err *err);
 /*
  * getaddrinfo without blocking the loop; name resolution takes at most half of the pool, so that a dead name server

@@ -1,11 +1,15 @@
-/* Work that would block the loop, on the threads of libuv's pool. */
+/* Work that would block the loop: on the threads of libuv's pool, or on a thread of its own. */
 #include "base/fiber_priv.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fiber_io.h"
+#include "base/mem.h"
 
 /* A request to the pool that a fiber waits for; on its stack. */
 struct pending {
@@ -75,6 +79,93 @@ int fiber_blocking(int (*fn)(void *arg, struct err *err), void *arg, struct err 
 		return err_sys(err, -r, "hand work to the thread pool");
 	r = pending_wait(&w.pending, (uv_req_t *)&w.req, err);
 	return r < 0 ? r : w.result;
+}
+
+/*
+ * A thread with one job at a time. The job is handed over by a semaphore alone: the pool's mutex and condition wake a
+ * thread twice for one job, and every job finds another thread with cold caches.
+ */
+struct worker {
+	pthread_t thread;
+	sem_t work;
+	struct worker_job *job; /* NULL ends the thread */
+};
+
+struct worker_job {
+	struct pending pending;
+	struct loop *loop;
+	int (*fn)(void *arg, struct err *err);
+	void *arg;
+	struct err *err;
+	int result;
+};
+
+static void job_done(void *arg)
+{
+	struct worker_job *job = arg;
+	pending_done(&job->pending, 0);
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+
+	for (;;) {
+		while (sem_wait(&w->work) < 0)
+			;
+		struct worker_job *job = w->job;
+		if (!job)
+			return NULL;
+		job->result = job->fn(job->arg, job->err);
+		loop_post(job->loop, job_done, job);
+	}
+}
+
+int worker_start(const char *name, struct worker **ret, struct err *err)
+{
+	struct worker *w = mem_zalloc(sizeof *w);
+
+	(void)sem_init(&w->work, 0, 0);
+	int e = pthread_create(&w->thread, NULL, worker_main, w);
+	if (e) {
+		(void)sem_destroy(&w->work);
+		free(w);
+		return err_sys(err, e, "start the thread of %s", name);
+	}
+	(void)pthread_setname_np(w->thread, name);
+	*ret = w;
+	return 0;
+}
+
+int worker_run(struct worker *w, int (*fn)(void *arg, struct err *err), void *arg, struct err *err)
+{
+	struct worker_job job = {
+		.pending.fiber = fiber_self(), .loop = fiber_loop, .fn = fn, .arg = arg, .err = err
+	};
+	int r = fiber_check(err);
+
+	if (r < 0)
+		return r;
+	assert(!w->job && "one job at a time");
+	w->job = &job;
+	(void)sem_post(&w->work);
+	job.loop->outside++;
+	while (!job.pending.done)
+		fiber_wait_firm(NULL, "a thread of its own");
+	job.loop->outside--;
+	w->job = NULL;
+	return job.result;
+}
+
+void worker_stop(struct worker *w)
+{
+	if (!w)
+		return;
+	assert(!w->job);
+	(void)sem_post(&w->work);
+	(void)pthread_join(w->thread, NULL);
+	(void)sem_destroy(&w->work);
+	free(w);
 }
 
 static int do_fsync(void *arg, struct err *err)

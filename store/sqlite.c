@@ -106,6 +106,7 @@ static void sqlite_free(struct store *store)
 	sqlite_recent_done(s);
 	index_done(&s->index);
 	(void)fiber_blocking(close_run, s, NULL);
+	worker_stop(s->thread);
 	free(s->rows);
 	free(s->path);
 	free(s);
@@ -157,6 +158,8 @@ int store_open_sqlite(const struct store_options *options, struct store **ret, s
 	if (r >= 0 && o.damaged)
 		log_error("the store's file is damaged and is served for reading only; stop the server and bring back a snapshot"
 			  " with 'c8s store restore'", KV("file", s->path), KV("problem", (const char *)o.problem));
+	if (r >= 0 && !s->read_only)
+		r = worker_start("store", &s->thread, err);
 	if (r >= 0 && !s->read_only)
 		r = fiber_spawn(sqlite_writing, s, &s->writing, err, "store writer");
 	if (r >= 0 && !s->read_only)

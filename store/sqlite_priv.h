@@ -62,6 +62,7 @@ struct sqlite_store {
 	bool read_only;
 	bool damaged;                 /* that is why it is read_only */
 	struct db *writer, *readers[SQLITE_READERS], *keeper;
+	struct worker *thread; /* where groups are written */
 	bool reader_busy[SQLITE_READERS];
 	struct fiber_cond reader_free;
 

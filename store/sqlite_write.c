@@ -216,7 +216,7 @@ void sqlite_write_group(struct sqlite_store *s)
 {
 	struct err err = ERR_INIT;
 	struct group_job job = { .db = s->writer, .rows = s->rows, .n = take_group(s) };
-	int r = fiber_blocking(group_run, &job, &err);
+	int r = worker_run(s->thread, group_run, &job, &err);
 
 	if (r < 0) {
 		group_failed(s, r, &err);

@@ -152,7 +152,7 @@ static int apply_patch(struct hook_call *c, struct val patch, struct val *ret, c
 static bool take_patch(struct hook_call *c, struct val *ret_patch)
 {
 	struct arena *a = c->request->q->arena;
-	const struct type *type;
+	const struct type *type = NULL;
 	struct val patch, object;
 	struct err err = ERR_INIT;
 	if (decode_patch(c, &patch) < 0 || !val_len(patch) || apply_patch(c, patch, &object, &type) < 0)
