@@ -22,7 +22,7 @@
  *	mutate.c         what admission/ makes of it      admit.c      whether it takes it
  *	validate.c       whether it can be:               meta.h, admin_access.c, warnings.h
  *	store.c          read (read.h) or write:          get.c, list.h, watch.h; commit.c, delete.c, strategy.h
- *	respond.c        the answer:                      encode.h, status.c, pieces.h
+ *	respond.c        the answer:                      encode.h, status.c, pieces.h; local.h: to one from this process
  *
  * What is more than stored objects:
  *	subresource.h    status aside: scale, binding, eviction, log, exec, proxies, tokens, reviews
@@ -30,7 +30,7 @@
  *	stream_proxy.h   upgraded connections; relay.h: bodies; kubelet_client.h: the way to nodes
  *	hooks_service.h  what Services get: service_ip.h, service_families.c, service_port*.c, service_repair.c
  *	pki.h            keys and certificates that it makes
- *	webhook.h        asking other servers; webhook_cache.h: what they said
+ *	webhook.h        asking other servers; webhook_cache.h: what they said; webhook_reviewer.h: both
  *	documents.h      discovery.c, openapi_docs.c, health.c, version.h, debug.c, root.c, metrics.h: what is not a resource
  */
 #ifndef C8S_APISERVER_APISERVER_H

@@ -7,6 +7,7 @@
 
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
+#include "apiserver/local.h"
 #include "apiserver/meta.h"
 #include "apiserver/negotiate.h"
 #include "apiserver/pipeline.h"
@@ -42,7 +43,7 @@ int write_not_found(struct request *q)
 int write_read_body(struct request *q, struct err *err)
 {
 	size_t max = (size_t)q->server->options.max_body_bytes;
-	int r = http_read_all(q->http, max, &q->body, err);
+	int r = q->local ? local_read_body(q, max, err) : http_read_all(q->http, max, &q->body, err);
 	if (r == -ERR_TOO_LARGE)
 		return request_fail(q, ERR_TOO_LARGE, VAL_EMPTY_OBJECT, "Request entity too large: limit is %zu", max);
 	return r;
@@ -147,6 +148,22 @@ static int decode_proto(struct request *q, const struct type *expected, struct v
 	return -ERR_BAD_REQUEST;
 }
 
+/* A tree of this process. */
+static int take_local(struct request *q, const struct type *expected, struct strict_errors *strict, struct val *ret,
+		      struct object_kind *kind, str *ret_why)
+{
+	struct err err = ERR_INIT;
+	struct val sent = q->local->body;
+	*kind = (struct object_kind){ val_str(sent, apiVersion), val_str(sent, kind) };
+	if (!same_kind(q->local->body_type, expected)) {
+		*ret_why = wrong_type(q, q->local->body_type, expected, kind);
+		return -ERR_BAD_REQUEST;
+	}
+	int r = val_canonical(q->arena, sent, expected, strict, ret, &err);
+	*ret_why = arena_str(q->arena, err_str(&err));
+	return r;
+}
+
 /* The body of a YAML request as JSON in the arena; duplicate keys go to strict. */
 static int yaml_body(struct request *q, struct strict_errors *strict, str *ret_json, str *ret_why)
 {
@@ -175,7 +192,9 @@ int write_decode_body(struct request *q, const struct type *expected, struct val
 	}
 	struct object_kind kind = { STR_NONE, STR_NONE };
 	str why, json = q->body;
-	if (media == MEDIA_PROTO) {
+	if (q->local && q->local->body_type) {
+		r = take_local(q, expected, strict, ret, &kind, &why);
+	} else if (media == MEDIA_PROTO) {
 		r = decode_proto(q, expected, ret, &kind, &why);
 	} else {
 		r = media == MEDIA_YAML ? yaml_body(q, strict, &json, &why) : 0;

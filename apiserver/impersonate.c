@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "apiserver/apiserver.h"
+#include "apiserver/audit/audit.h"
 #include "apiserver/pipeline.h"
 #include "apiserver/user.h"
 #include "codec/atoms.h"
@@ -403,6 +404,7 @@ int stage_impersonate(struct request *q, struct err *err)
 			q->impersonated = true;
 			q->user = wanted;
 			complete(q, &q->user, mode != MODE_LEGACY);
+			audit_impersonated(q, mode != MODE_LEGACY ? t.verb : STR_NONE);
 			return STAGE_NEXT;
 		}
 		if (!val_exists(failure))

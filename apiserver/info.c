@@ -3,6 +3,7 @@
  * again. Whether what it names exists is looked at later, by route(): strangers are not told what does.
  */
 #include "apiserver/apiserver.h"
+#include "apiserver/audit/audit.h"
 #include "apiserver/pipeline.h"
 #include "apiserver/route.h"
 #include "net/url.h"
@@ -193,12 +194,12 @@ static bool shape_fits(const struct request *q, const struct endpoint *e)
 /* Versions that are going away tell so with every answer. */
 static void warn_deprecated(struct request *q)
 {
-	if (q->group.n)
+	bool endpoints = str_eq(q->resource, STR("endpoints"));
+	if (q->group.n || (!endpoints && !str_eq(q->resource, STR("componentstatuses"))))
 		return;
-	if (str_eq(q->resource, STR("endpoints")))
-		request_warn(q, STR("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"));
-	else if (str_eq(q->resource, STR("componentstatuses")))
-		request_warn(q, STR("v1 ComponentStatus is deprecated in v1.19+"));
+	request_warn(q, endpoints ? STR("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice") :
+				    STR("v1 ComponentStatus is deprecated in v1.19+"));
+	audit_annotate(q, STR("k8s.io/deprecated"), STR("true"));
 }
 
 int route(struct request *q)

@@ -14,6 +14,7 @@ struct list_answer {
 	struct http_source *source;
 	bool watch;
 	bool large;                   /* worth being compressed */
+	const struct list_page *page; /* of a list: what the source is going to show */
 };
 
 struct list_page {

@@ -294,7 +294,7 @@ int list_answer(struct request *q, struct list_page *page, struct err *err)
 		return fail_err(q, err);
 	}
 	str encodings = http_request_header(q->http, STR("accept-encoding"));
-	s->answer = (struct list_answer){ .source = &s->source, .large = encodings.n && is_large(s) };
+	s->answer = (struct list_answer){ .source = &s->source, .large = encodings.n && is_large(s), .page = &s->page };
 	q->answer.kind = ANSWER_LIST;
 	q->answer.status = 200;
 	q->answer.list = &s->answer;

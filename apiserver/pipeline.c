@@ -6,7 +6,9 @@
 #include "apiserver/pipeline.h"
 
 #include "apiserver/apiserver.h"
+#include "apiserver/audit/audit.h"
 #include "apiserver/fairness/fairness.h"
+#include "apiserver/local.h"
 #include "apiserver/metrics.h"
 #include "apiserver/write.h"
 #include "base/clock.h"
@@ -55,8 +57,11 @@ static void run(struct request *q, enum stage first)
 			q->attempt++;
 			s = STAGE_DECODE;
 		} else {
+			bool broken = r > STAGE_AGAIN;
 			if (r >= 0)
 				r = err_set(&err, ERR_INTERNAL, "stage %s cannot finish", stage_names[s]);
+			if (broken)
+				audit_panicked(q, &err);
 			failed(q, r, &err);
 			break;
 		}
@@ -64,6 +69,7 @@ static void run(struct request *q, enum stage first)
 	write_finish(q, false); /* what was taken for it (an address) was not needed in the end */
 	if (q->answer.kind == ANSWER_NONE && !val_exists(q->failure)) {
 		(void)err_set(&err, ERR_INTERNAL, "no stage has an answer");
+		audit_panicked(q, &err);
 		failed(q, -ERR_INTERNAL, &err);
 	}
 }
@@ -96,11 +102,12 @@ static void add_warnings(struct request *q)
 	}
 }
 
-int pipeline_handle(struct http_exchange *x, void *arg)
+static int handle(struct http_exchange *x, struct apiserver *s, const struct local_request *local)
 {
 	struct request q = {
-		.server = arg,
+		.server = s,
 		.http = x,
+		.local = local,
 		.arena = x->arena,
 		.begun_ns = clock_now_ns(),
 		.begun_wall_ns = clock_wall_ns(),
@@ -108,6 +115,8 @@ int pipeline_handle(struct http_exchange *x, void *arg)
 	};
 	struct err err = ERR_INIT;
 	int r = stage_info(&q, &err);
+	if (r >= 0 && local)
+		r = local_check(&q);
 	if (r >= 0)
 		r = stage_deadline(&q, &err);
 	if (r < 0)
@@ -131,3 +140,7 @@ int pipeline_handle(struct http_exchange *x, void *arg)
 	object_unref(q.current);
 	return r < 0 ? r : 0;
 }
+
+int pipeline_handle(struct http_exchange *x, void *arg) { return handle(x, arg, NULL); }
+
+int pipeline_local(struct http_exchange *x, struct apiserver *s, const struct local_request *local) { return handle(x, s, local); }

@@ -44,5 +44,7 @@ extern const char *const stage_names[STAGE_MAX];
 
 /* The handler of the HTTP server: containment and all stages. arg is the struct apiserver. */
 int pipeline_handle(struct http_exchange *x, void *arg);
+/* The same for a request from inside (local.h): nothing is sent, local_respond has the answer. < 0: nobody wants it any more. */
+int pipeline_local(struct http_exchange *x, struct apiserver *s, const struct local_request *local);
 
 #endif

@@ -68,6 +68,7 @@ struct answer {
 struct request {
 	struct apiserver *server;
 	struct http_exchange *http;
+	const struct local_request *local; /* it comes from this process (local.h); NULL: over a connection */
 	struct arena *arena;
 	int64_t begun_ns;             /* clock_now_ns() */
 	int64_t begun_wall_ns;

@@ -6,6 +6,7 @@
 
 #include "apiserver/fairness/fairness.h"
 #include "apiserver/list.h"
+#include "apiserver/local.h"
 #include "apiserver/negotiate.h"
 #include "apiserver/pipeline.h"
 #include "base/mem.h"
@@ -134,6 +135,10 @@ static int send_object(struct request *q, struct err *err)
 int stage_respond(struct request *q, struct err *err)
 {
 	const struct answer *answer = &q->answer;
+	if (q->local) {
+		local_respond(q);
+		return 0;
+	}
 	if (val_exists(q->failure)) {
 		send_failure(q);
 		return 0;

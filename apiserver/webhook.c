@@ -4,8 +4,6 @@
  */
 #include "apiserver/webhook.h"
 
-#include <errno.h>
-
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
 #include "apiserver/version.h"
@@ -16,7 +14,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/random.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
 #include "net/http_client.h"
@@ -412,40 +409,4 @@ int webhook_ask(struct webhook *w, struct arena *a, const struct type *type, str
 	    (r = webhook_reply_check(&reply, a, err)) < 0)
 		return r;
 	return decode_answer(a, type, &reply, ret, err);
-}
-
-/* May the next try go better? Answers 500, 504 and 429, and connections that were cut. */
-static bool may_pass(int r, const struct err *err)
-{
-	return r == -ERR_INTERNAL || r == -ERR_SERVER_TIMEOUT || r == -ERR_TOO_MANY_REQUESTS || err->sys == ECONNRESET;
-}
-
-int webhook_ask_paced(struct webhook *w, struct arena *a, const struct type *type, struct val question, int64_t timeout_ms,
-		      int64_t pause_ms, struct val *ret, struct err *err)
-{
-	enum { TRIES = 5, JITTER_PERCENT = 20 };
-	struct err e = ERR_INIT;
-	int r;
-	for (int i = 1;; i++) {
-		r = webhook_ask(w, a, type, question, timeout_ms, ret, &e);
-		if (r >= 0)
-			return r;
-		if (i == TRIES || !may_pass(r, &e))
-			break;
-		int64_t jitter = (int64_t)random_below((uint64_t)(pause_ms * JITTER_PERCENT / 100) + 1);
-		if (fiber_sleep_ms(pause_ms + jitter, NULL) < 0)
-			break; /* what went wrong says more than that there is no more time */
-		pause_ms = pause_ms * 3 / 2;
-		err_clear(&e);
-	}
-	if (err)
-		*err = e;
-	return r;
-}
-
-int webhook_ask_again(struct webhook *w, struct arena *a, const struct type *type, struct val question, int64_t timeout_ms,
-		      struct val *ret, struct err *err)
-{
-	enum { PAUSE_MS = 500 };
-	return webhook_ask_paced(w, a, type, question, timeout_ms, PAUSE_MS, ret, err);
 }

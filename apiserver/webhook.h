@@ -38,11 +38,6 @@ struct webhook_reply {
  */
 int webhook_post(struct webhook *w, struct arena *a, str query, str body, int64_t timeout_ms, struct webhook_reply *ret,
 		 struct err *err);
-/* The type of a review in the version that a flag or configuration names, "v1" or "v1beta1"; NULL: another one. */
-static inline const struct type *webhook_review_type(const char *version, const struct type *v1, const struct type *v1beta1)
-{
-	return strcmp(version, "v1") == 0 ? v1 : strcmp(version, "v1beta1") == 0 ? v1beta1 : NULL;
-}
 /* 0 for a status from 200 to 206; else an error in Kubernetes' words: the message of a Status, or what the number means. */
 int webhook_reply_check(const struct webhook_reply *reply, struct arena *a, struct err *err);
 /*
@@ -51,14 +46,5 @@ int webhook_reply_check(const struct webhook_reply *reply, struct arena *a, stru
  */
 int webhook_ask(struct webhook *w, struct arena *a, const struct type *type, struct val question, int64_t timeout_ms,
 		struct val *ret, struct err *err);
-/*
- * (suspends) webhook_ask, up to five times with growing pauses (from half a second) as long as the failure may be a passing
- * one: 500, 504, 429, a connection that was cut.
- */
-int webhook_ask_again(struct webhook *w, struct arena *a, const struct type *type, struct val question, int64_t timeout_ms,
-		      struct val *ret, struct err *err);
-/* The same with another first pause. */
-int webhook_ask_paced(struct webhook *w, struct arena *a, const struct type *type, struct val question, int64_t timeout_ms,
-		      int64_t pause_ms, struct val *ret, struct err *err);
 
 #endif

@@ -16,6 +16,7 @@
  *	map.h         hash map: str to pointer
  *	omap.h        ordered map: str to counted value, with O(1) snapshots that other threads may read
  * Seams to the world
+ *	calendar.h    dates of UTC
  *	clock.h       monotonic and wall time; a virtual clock for tests
  *	random.h      the kernel's randomness; a seeded sequence for tests
  *	log.h         structured log lines with context
@@ -32,6 +33,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/calendar.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/encoding.h"

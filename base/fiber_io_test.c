@@ -305,6 +305,30 @@ FIBER_TEST(fiber_blocking_returns_result_and_error)
 	CHECK_STR(err_str(&err), "fsync: Bad file descriptor");
 }
 
+static int run_on_worker(void *arg) { return worker_run(arg, add_on_thread, &(int){ 41 }, NULL); }
+
+FIBER_TEST(worker_runs_one_job_after_another)
+{
+	struct worker *w;
+	struct err err = ERR_INIT;
+	int n = 0;
+
+	CHECK_INT(worker_start("a-test", &w, &err), 0);
+	CHECK_INT(worker_run(w, add_on_thread, &n, &err), 1);
+	CHECK_INT(worker_run(w, add_on_thread, &n, &err), 2);
+	CHECK_INT(worker_run(w, add_on_thread, &n, &err), -ERR_CONFLICT);
+	CHECK_STR(err_str(&err), "three");
+
+	struct fiber *late = start(run_on_worker, w);
+	fiber_cancel(late); /* not handed over yet: it never is */
+	CHECK_INT(join(late), -ERR_CANCELED);
+	late = start(run_on_worker, w);
+	CHECK_INT(fiber_yield(NULL), 0);
+	CHECK_INT(fiber_stop(late), 42); /* handed over: waited for */
+	worker_stop(w);
+	worker_stop(NULL);
+}
+
 /* More than the pool has threads: the last of them, and whatever comes later, waits in the queue. */
 enum { BLOCKERS = 32 };
 

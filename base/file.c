@@ -34,15 +34,16 @@ int file_read(const char *path, struct buf *b, struct err *err)
 	}
 }
 
-static int write_all(int fd, str s)
+int file_write_fd(int fd, str data, int64_t at, const char *name, struct err *err)
 {
-	while (s.n) {
-		ssize_t n = write(fd, s.p, s.n);
+	while (data.n) {
+		ssize_t n = at < 0 ? write(fd, data.p, data.n) : pwrite(fd, data.p, data.n, at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return -1;
-		s = str_skip(s, (size_t)n);
+			return err_sys(err, errno, "%s", name);
+		data = str_skip(data, (size_t)n);
+		at += at < 0 ? 0 : n;
 	}
 	return 0;
 }
@@ -58,7 +59,7 @@ static int sync_directory_of(const char *path)
 	return fd < 0 ? -1 : fsync(fd);
 }
 
-int file_write(const char *path, str content, mode_t mode, struct err *err)
+static int write_whole(const char *path, str content, mode_t mode, bool sync, struct err *err)
 {
 	CLEANUP(buf_done) struct buf tmp = BUF_INIT(PATH_MAX);
 	int r;
@@ -69,15 +70,21 @@ int file_write(const char *path, str content, mode_t mode, struct err *err)
 	CLEANUP(close_fd) int fd = mkostemp(tmp.p, O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, errno, "%s", path);
-	if (fchmod(fd, mode) < 0 || write_all(fd, content) < 0 || fsync(fd) < 0 || rename(tmp.p, path) < 0) {
-		int sys = errno;
+	r = file_write_fd(fd, content, -1, path, err);
+	if (r == 0 && (fchmod(fd, mode) < 0 || (sync && fsync(fd) < 0) || rename(tmp.p, path) < 0))
+		r = err_sys(err, errno, "%s", path);
+	if (r < 0) {
 		unlink(tmp.p);
-		return err_sys(err, sys, "%s", path);
+		return r;
 	}
-	if (sync_directory_of(path) < 0)
+	if (sync && sync_directory_of(path) < 0)
 		return err_sys(err, errno, "%s", path);
 	return 0;
 }
+
+int file_write(const char *path, str content, mode_t mode, struct err *err) { return write_whole(path, content, mode, true, err); }
+
+int file_replace(const char *path, str content, mode_t mode, struct err *err) { return write_whole(path, content, mode, false, err); }
 
 static int make_dir(const char *path, mode_t mode, struct err *err)
 {
@@ -98,6 +105,9 @@ int file_make_dirs(const char *path, mode_t mode, struct err *err)
 
 	buf_add(&at, str_of(path));
 	if ((r = buf_check(&at, "the path of a directory", err)) < 0)
+		return r;
+	/* Mostly, those above it are there. */
+	if ((r = make_dir(path, mode, err)) != -ERR_NOT_FOUND)
 		return r;
 	for (size_t i = 1; i + 1 < at.n; i++) {
 		if (at.p[i] != '/')

@@ -25,8 +25,13 @@ TEST(file_write_and_read)
 	CHECK_INT(mode_of(path), 0600);
 	CHECK_INT(file_read(path, &b, &err), 0);
 	CHECK_STR(buf_str(&b), "new content");
+	buf_reset(&b);
+	CHECK_INT(file_replace(path, STR("newer"), 0640, &err), 0);
+	CHECK_INT(mode_of(path), 0640);
+	CHECK_INT(file_read(path, &b, &err), 0);
+	CHECK_STR(buf_str(&b), "newer");
 
-	struct buf small = BUF_INIT(5);
+	struct buf small = BUF_INIT(4);
 	CHECK_INT(file_read(path, &small, &err), -ERR_TOO_LARGE);
 	buf_done(&small);
 	CHECK_INT(unlink(path), 0);
@@ -45,4 +50,28 @@ TEST(file_write_and_read)
 	snprintf(deep, sizeof(deep), "%s/a", dir);
 	CHECK_INT(rmdir(deep), 0);
 	CHECK_INT(rmdir(dir), 0);
+}
+
+TEST(file_write_fd)
+{
+	int fd[2];
+	char path[] = "/tmp/c8s-file-test-XXXXXX";
+	struct err err = ERR_INIT;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(100);
+
+	int file = mkstemp(path);
+	CHECK(file >= 0);
+	CHECK_INT(file_write_fd(file, STR("hello"), -1, path, &err), 0);
+	CHECK_INT(file_write_fd(file, STR("JJ"), 2, path, &err), 0);
+	CHECK_INT(file_write_fd(file, STR("!"), -1, path, &err), 0);
+	CHECK_INT(file_write_fd(file, STR_NONE, 0, path, &err), 0);
+	CHECK_INT(file_read(path, &b, &err), 0);
+	CHECK_STR(buf_str(&b), "heJJo!");
+	unlink(path);
+	close(file);
+	CHECK_INT(pipe(fd), 0);
+	CHECK_INT(file_write_fd(fd[0], STR("x"), -1, "the wrong end", &err), -ERR_SYSTEM);
+	CHECK(err.sys == EBADF && str_starts(err_str(&err), STR("the wrong end: ")));
+	close(fd[0]);
+	close(fd[1]);
 }

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/calendar.h"
 #include "base/clock.h"
 
 enum {
@@ -174,13 +174,11 @@ static void put_field(struct line *l, const struct log_kv *kv, bool json)
 static void put_head(struct line *l, enum log_level level, const char *msg, bool json)
 {
 	int64_t ms = clock_wall_ns() / NS_PER_MS;
-	time_t seconds = ms / 1000;
-	struct tm t;
+	struct civil t = civil_of_seconds(ms / 1000);
 	char stamp[64];
+	size_t n = (size_t)snprintf(stamp, sizeof stamp, "%04lld-%02u-%02uT%02u:%02u:%02u.%03dZ", (long long)t.year, t.month, t.day,
+				    t.hour, t.minute, t.second, (int)(ms % 1000));
 
-	gmtime_r(&seconds, &t);
-	size_t n = strftime(stamp, sizeof(stamp) - 8, "%Y-%m-%dT%H:%M:%S", &t);
-	n += (size_t)snprintf(stamp + n, sizeof(stamp) - n, ".%03dZ", (int)(ms % 1000));
 	if (json) {
 		put(l, STR("{\"ts\":\""));
 		put(l, str_span(stamp, n));

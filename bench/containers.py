@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
-"""What a container costs to start: `c8s runc run` of a program that ends at once, beside Debian's runc and crun with the same bundle, in
-turn in the same run. Needs root.
+"""What containers cost, each beside a peer of Debian's in turn in the same run. Needs root.
 
-    containers.py [ROUNDS]"""
+- `c8s runc run` of a program that ends at once, beside runc and crun with the same bundle
+- a pod with one container over CRI (RunPodSandbox, CreateContainer, StartContainer), by c8s runtime and by containerd, with the network of
+  the node and with one of its own, one after another and all at once; both keep their data on the same disk and their state in memory
+- the memory of the process that stays with each pod
+
+    containers.py BENCH-CRI [ROUNDS]"""
+import contextlib
 import json
 import os
 import shutil
@@ -13,24 +18,39 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+import containerd  # noqa: E402
+import images  # noqa: E402
 import peers  # noqa: E402
+from cluster import wait_until  # noqa: E402
 
-GOAL = 0.7  # of crun
+C8S = os.environ["C8S"]
+POD = peers.static_pod()
+IMAGE = "docker.io/library/busybox:bench"
 UNIFIED = "/sys/fs/cgroup/unified"
+ONE_BY_ONE, AT_ONCE, REST_S = 10, 50, 3
+GOAL_OF_CRUN = 0.7
+GOAL_OF_CONTAINERD = 0.2
+GOAL_POD_MS = 15
+GOAL_AT_ONCE_MS = 600
+GOAL_MONITOR_KB = 512
 
 
-def hide_unified():
-    """crun does not work where it sees cgroup v2 beside v1: the whole run moves to where it cannot."""
-    if os.path.ismount(UNIFIED) and not os.environ.get("BENCH_HIDDEN"):
-        os.environ["BENCH_HIDDEN"] = "1"
-        os.execvp("unshare", ["unshare", "-m", "sh", "-c", f'mount -t tmpfs tmpfs {UNIFIED} && exec "$@"', "sh", sys.executable, *sys.argv])
+def apart():
+    """Mounts of the whole run vanish with it. crun does not work where it sees cgroup v2 beside v1: here it cannot."""
+    if not os.environ.get("BENCH_APART"):
+        os.environ["BENCH_APART"] = "1"
+        hide = f"mount -t tmpfs tmpfs {UNIFIED} && " if os.path.ismount(UNIFIED) else ""
+        os.execvp("unshare", ["unshare", "-m", "sh", "-c", f'{hide}exec "$@"', "sh", sys.executable, *sys.argv])
+
+
+# ---- the OCI runtime alone ----
 
 
 def make_bundle(folder, runc):
     """An empty root with busybox, and the configuration that runc suggests, without a terminal."""
     os.makedirs(os.path.join(folder, "rootfs", "bin"))
     shutil.copy("/bin/busybox", os.path.join(folder, "rootfs", "bin", "true"))
-    subprocess.run([runc, "spec"], cwd=folder, check=True)
+    subprocess.run([*runc, "spec"], cwd=folder, check=True)
     path = os.path.join(folder, "config.json")
     with open(path) as f:
         config = json.load(f)
@@ -49,34 +69,178 @@ def run_once(command, root, bundle, environment):
     return time.perf_counter() - begun
 
 
-def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    if os.geteuid():
-        sys.exit("bench containers: needs root")
-    hide_unified()
-    own = os.path.join(os.path.dirname(os.environ["C8S"]), "c8s-pod")
+def bench_runtimes(folder, rounds):
     runc, crun = (peers.find(name, peers.PEERS[name]) for name in ("runc", "crun"))
-    runtimes = {"c8s": ([own, "runc"], None)}
+    runtimes = {"c8s": ([POD, "runc"], None)}
     if runc:
         runtimes["runc"] = ([runc], None)
     if crun:
         runtimes["crun"] = ([crun], peers.libraries())
     times = {name: [] for name in runtimes}
-    with tempfile.TemporaryDirectory() as folder:
-        bundle = os.path.join(folder, "bundle")
-        make_bundle(bundle, own if not runc else runc)
-        for _ in range(rounds):
-            for name, (command, environment) in list(runtimes.items()):
-                try:
-                    times[name].append(run_once(command, os.path.join(folder, name), bundle, environment))
-                except RuntimeError as why:
-                    print(f"{name} does not run here: {why}")
-                    del runtimes[name]
+    bundle = os.path.join(folder, "bundle")
+    make_bundle(bundle, [runc] if runc else [POD, "runc"])
+    for _ in range(rounds):
+        for name, (command, environment) in list(runtimes.items()):
+            try:
+                times[name].append(run_once(command, os.path.join(folder, name), bundle, environment))
+            except RuntimeError as why:
+                print(f"{name} does not run here: {why}")
+                del runtimes[name]
     middle = {name: statistics.median(t) for name, t in times.items() if name in runtimes}
     for name, seconds in middle.items():
-        ratio = middle["c8s"] / seconds
-        goal = f", goal {GOAL}" if name == "crun" else ""
-        print(f"run to exit of true, {name:5} {seconds * 1e3:7.2f} ms" + ("" if name == "c8s" else f"   c8s takes {ratio:.2f} of it{goal}"))
+        goal = f", goal {GOAL_OF_CRUN}" if name == "crun" else ""
+        print(f"run to exit of true, {name:5} {seconds * 1e3:7.2f} ms"
+              + ("" if name == "c8s" else f"   c8s takes {middle['c8s'] / seconds:.2f} of it{goal}"))
+
+
+# ---- pods over CRI ----
+
+
+class Ours:
+    """c8s runtime, with what containerd.Containerd has of the same name."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="c8s-bench-")
+        self.cgroup = "/" + os.path.basename(self.folder)
+        self.root, self.state = os.path.join(self.folder, "root"), os.path.join(self.folder, "state")
+        self.endpoint = f"unix://{self.state}/cri.sock"
+        self.log = os.path.join(self.folder, "log")
+        self.conf = os.path.join(self.folder, "net.d")
+        os.makedirs(self.conf)
+        with open(os.path.join(self.conf, "10-bench.conflist"), "w") as f:
+            json.dump({"cniVersion": "1.0.0", "name": "bench", "plugins": [
+                {"type": "bridge", "bridge": "c8sbench0", "isGateway": True,
+                 "ipam": {"type": "host-local", "dataDir": os.path.join(self.folder, "ipam"), "ranges": [[{"subnet": "10.213.0.0/16"}]],
+                          "routes": [{"dst": "0.0.0.0/0"}]}}]}, f)
+
+    def load(self, archive):
+        subprocess.run([C8S, "image", "--root", self.root, "load", archive], check=True, capture_output=True)
+
+    def __enter__(self):
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen([C8S, "runtime", "--root", self.root, "--state", self.state, "--cni-conf-dir", self.conf,
+                                             "--cgroup-parent", self.cgroup, "--pod-program", POD], stdout=log, stderr=log)
+        wait_until(lambda: b" ready " in open(self.log, "rb").read(), what="c8s runtime to be ready")
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([C8S, "crictl", "-r", self.endpoint, "rmp", "-f", "-a"], capture_output=True)
+        self.process.terminate()
+        self.process.wait()
+        containerd.Containerd.remove_cgroups(self)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def command_line(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline") as f:
+            return f.read().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def memory_of(words):
+    """(RSS, PSS) in KiB of each process with all of these words in its command line, as the kernel shows them."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        if all(word in command_line(pid) for word in words):
+            with open(f"/proc/{pid}/smaps_rollup") as f:
+                rows = dict(line.split(":", 1) for line in f.read().splitlines()[1:])
+            found.append(tuple(int(rows[key].split()[0]) for key in ("Rss", "Pss")))
+    return found
+
+
+class Client:
+    """bench-cri: starts pods, and removes them at the end of its `with` block."""
+
+    def __init__(self, program, side, network, count, at_once):
+        self.process = subprocess.Popen([program, side.endpoint, IMAGE, network, str(count), str(at_once), side.cgroup,
+                                         os.path.join(side.folder, "logs")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{program} has failed at {side.endpoint}")
+        self.times = json.loads(line)
+
+    def __enter__(self):
+        return self.times
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def percentile(values, part):
+    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
+
+
+def compare(what, ours, theirs, unit, goal):
+    ratio = f"   containerd {theirs:8.1f} {unit}, c8s takes {ours / theirs:.3f} of it, goal {GOAL_OF_CONTAINERD}" if theirs else ""
+    print(f"{what:58} c8s {ours:7.1f} {unit} (goal {goal}){ratio}")
+
+
+def bench_pods(program, sides, rounds):
+    for network, text in (("host", "network of the node"), ("pod", "network of its own")):
+        single, together = {name: [] for name in sides}, {name: [] for name in sides}
+        for _ in range(rounds):
+            for name, side in sides.items():
+                with Client(program, side, network, ONE_BY_ONE, 1) as times:
+                    single[name] += times["pod"]
+        for name, side in sides.items():
+            with Client(program, side, network, AT_ONCE, AT_ONCE) as times:
+                together[name] = times["all"]
+        for part in (0.5, 0.99):
+            figures = {name: percentile(times, part) for name, times in single.items()}
+            compare(f"pod with {text}, one after another, p{part * 100:.0f}", figures["c8s"], figures.get("containerd"), "ms", GOAL_POD_MS)
+        compare(f"pods with {text}, {AT_ONCE} at once, all", together["c8s"], together.get("containerd"), "ms", GOAL_AT_ONCE_MS)
+
+
+def bench_memory(program, sides):
+    """What stays with a pod when its container has run for a while and nobody asks for anything."""
+    words = {"c8s": ["monitor", "--state"], "containerd": ["containerd-shim", "-address"]}
+    for name, side in sides.items():
+        with Client(program, side, "host", ONE_BY_ONE, 1):
+            time.sleep(REST_S)
+            found = memory_of([*words[name], side.folder])
+        rss, pss = (sum(m[i] for m in found) / max(len(found), 1) for i in (0, 1))
+        goal = f" (goal {GOAL_MONITOR_KB})" if name == "c8s" else ""
+        print(f"per pod of {ONE_BY_ONE}, at rest: {name:10} {len(found)} processes, RSS {rss:7.0f} KiB{goal}, PSS {pss:7.0f} KiB")
+
+
+def bench_cri(program, folder, rounds):
+    why = containerd.missing()
+    if why:
+        print(f"without containerd: {why}")
+    containerd.own_network()
+    archive = os.path.join(folder, "busybox.tar")
+    images.Image().docker_archive(archive, IMAGE)
+    sides = {"c8s": Ours()}
+    if not why:
+        sides["containerd"] = containerd.Containerd()
+    for side in sides.values():
+        os.makedirs(os.path.join(side.folder, "state"), exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", os.path.join(side.folder, "state")], check=True)
+    try:
+        with contextlib.ExitStack() as running:
+            for side in sides.values():
+                running.enter_context(side).load(archive)
+            bench_pods(program, sides, rounds)
+            bench_memory(program, sides)
+    finally:
+        for side in sides.values():
+            subprocess.run(["umount", "-l", os.path.join(side.folder, "state")], capture_output=True)
+            shutil.rmtree(side.folder, ignore_errors=True)
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 30
+    if os.geteuid():
+        sys.exit("bench containers: needs root")
+    apart()
+    with tempfile.TemporaryDirectory() as folder:
+        bench_runtimes(folder, rounds)
+        bench_cri(sys.argv[1], folder, max(rounds // 10, 1))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ struct command {
 	const char *summary;  /* one line for the list of commands */
 	const char *manual;   /* what --help prints */
 	void (*help)(void);   /* prints more behind the manual; may be NULL */
+	int help_within;      /* --help counts among so many arguments only: those behind may be another program's; 0: all */
 	/* argv[0] is the command's name. Returns the exit code; errors are printed by the command. */
 	int (*run)(int argc, char **argv);
 };

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/fiber.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
@@ -11,7 +12,7 @@
 #include "codec/atoms.h"
 #include "codec/json.h"
 
-enum { ARGUMENTS_MAX = 4096, BIN_DIRS_MAX = 16, PORTS_MAX = 64, OUTPUT_MAX = 4 << 20 };
+enum { ARGUMENTS_MAX = 4096, BIN_DIRS_MAX = 16, PORTS_MAX = 64, OUTPUT_MAX = 4 << 20, TIMEOUT_MAX_S = 3600, MS_PER_S = 1000 };
 
 struct cni_args {
 	const char *positional[ARGUMENTS_MAX];  /* the action and what it is about */
@@ -19,7 +20,8 @@ struct cni_args {
 	struct cni_options options;
 	const char *bin_dirs[BIN_DIRS_MAX + 1];
 	size_t n_bin_dirs;
-	const char *id, *netns, *namespace, *name, *address;
+	const char *id, *netns, *namespace, *name, *address, *capabilities;
+	int64_t timeout_s;
 	const char *ports[PORTS_MAX];
 	size_t n_ports;
 	struct arena arena;
@@ -74,7 +76,11 @@ static int pod_of(struct cni_args *a, struct cni_pod *ret, struct err *err)
 	}
 	if (a->n_ports)
 		ret->port_mappings = val_end_list(&ports);
-	return 0;
+	if (!a->capabilities)
+		return 0;
+	if ((r = json_decode(&a->arena, str_of(a->capabilities), &(struct json_decode_options){ 0 }, &ret->capabilities, err)) < 0)
+		return err_wrap(err, r, "--capabilities");
+	return val_is(ret->capabilities, VAL_OBJECT) ? 0 : err_set(err, ERR_BAD_REQUEST, "--capabilities is not an object in JSON");
 }
 
 static int run_add(struct cni_args *a, struct err *err)
@@ -158,7 +164,7 @@ static const struct action actions[] = {
 
 /* ---- the command ---- */
 
-enum { OPT_CONF_DIR, OPT_BIN_DIR, OPT_CACHE_DIR, OPT_PLUGINS, OPT_ID, OPT_NETNS, OPT_NAMESPACE, OPT_NAME, OPT_PORT, OPT_ADDRESS };
+enum { OPT_CONF_DIR, OPT_BIN_DIR, OPT_CACHE_DIR, OPT_PLUGINS, OPT_ID, OPT_NETNS, OPT_NAMESPACE, OPT_NAME, OPT_PORT, OPT_ADDRESS, OPT_CAPABILITIES, OPT_TIMEOUT };
 
 static const struct option_spec specs[] = {
 	[OPT_CONF_DIR] = { 0, "conf-dir", OPTION_VALUE }, [OPT_BIN_DIR] = { 0, "bin-dir", OPTION_VALUE },
@@ -166,7 +172,8 @@ static const struct option_spec specs[] = {
 	[OPT_ID] = { 0, "id", OPTION_VALUE }, [OPT_NETNS] = { 0, "netns", OPTION_VALUE },
 	[OPT_NAMESPACE] = { 0, "namespace", OPTION_VALUE },
 	[OPT_NAME] = { 0, "name", OPTION_VALUE }, [OPT_PORT] = { 'p', "port", OPTION_VALUE },
-	[OPT_ADDRESS] = { 0, "address", OPTION_VALUE },
+	[OPT_ADDRESS] = { 0, "address", OPTION_VALUE }, [OPT_CAPABILITIES] = { 0, "capabilities", OPTION_VALUE },
+	[OPT_TIMEOUT] = { 0, "timeout", OPTION_VALUE },
 	{ 0, NULL, OPTION_ALONE },
 };
 
@@ -182,6 +189,8 @@ static const char *own_plugins(struct arena *a)
 static int main_fiber(void *arg)
 {
 	struct cni_args *a = arg;
+	DEADLINE_SCOPE(a->timeout_s * MS_PER_S);
+
 	a->cni = cni_new(&a->options);
 	int r = a->action->run(a, &a->err);
 	cni_free(a->cni);
@@ -199,6 +208,11 @@ static int take_option(struct cni_args *a, int found, const char *value)
 	case OPT_NAMESPACE: a->namespace = value; break;
 	case OPT_NAME: a->name = value; break;
 	case OPT_ADDRESS: a->address = value; break;
+	case OPT_CAPABILITIES: a->capabilities = value; break;
+	case OPT_TIMEOUT:
+		if (!str_to_i64(str_of(value), &a->timeout_s) || a->timeout_s < 1 || a->timeout_s > TIMEOUT_MAX_S)
+			return cmd_usage(&cmd_cni, "--timeout is not a number of seconds between 1 and %d", TIMEOUT_MAX_S);
+		break;
 	case OPT_BIN_DIR:
 		if (a->n_bin_dirs == BIN_DIRS_MAX)
 			return cmd_usage(&cmd_cni, "more than %d folders of plugins", BIN_DIRS_MAX);
@@ -253,6 +267,7 @@ static int run(int argc, char **argv)
 
 	a->options = (struct cni_options){ .conf_dir = "/etc/cni/net.d", .cache_dir = "/var/lib/cni", .bin_dirs = a->bin_dirs,
 					   .own_plugins = own_plugins(&a->arena) };
+	a->timeout_s = TIMEOUT_MAX_S;
 	while (code == 0 && (found = options_next(&o, specs)) != OPTION_END)
 		code = take_option(a, found, o.value);
 	if (!a->n_bin_dirs)
@@ -295,6 +310,9 @@ const struct command cmd_cni = {
 		"      --namespace NS    of the pod, for plugins that ask\n"
 		"      --name NAME       of the pod, for plugins that ask\n"
 		"  -p, --port P          a port of the node that leads to one of the pod: 8080:80/tcp; may be repeated\n"
+		"      --capabilities J  what else plugins are told that say they can handle it: an object in JSON with mac, ips,\n"
+		"                        ipRanges, bandwidth, dns, aliases, ...\n"
+		"      --timeout S       seconds after which it is given up (default: two minutes for each plugin)\n"
 		"      --address IP      this node's own address\n"
 		"\n"
 		"Exit code: 0 success, 1 failure, 2 wrong usage.\n"

@@ -44,7 +44,17 @@ void table_print(const struct table *t)
 	}
 }
 
-const char *crictl_text(struct arena *a, str s) { return arena_str(a, s).p; }
+const char *crictl_text(struct arena *a, str s)
+{
+	char *p = arena_alloc(a, s.n + 1, 1);
+
+	for (size_t i = 0; i < s.n; i++) {
+		unsigned char byte = (unsigned char)s.p[i];
+		p[i] = byte < ' ' || byte == 0x7f ? '?' : s.p[i];
+	}
+	p[s.n] = '\0';
+	return p;
+}
 
 const char *crictl_ago(struct arena *a, int64_t since_ns)
 {
@@ -107,6 +117,22 @@ static void print_yaml(struct val v, const struct type *type)
 		printf("%s", b.p);
 }
 
+void crictl_show_map(struct arena *a, const char *title, struct val map)
+{
+	if (!val_len(map))
+		return;
+	printf("%s:\n", title);
+	VAL_EACH_MEMBER(m, map)
+		printf("\t%s -> %s\n", crictl_text(a, atom_str(m->key)), crictl_text(a, val_as_str(m->val)));
+}
+
+int crictl_check_output(const struct crictl *c, bool tables, struct err *err)
+{
+	if (!*c->output || strcmp(c->output, "json") == 0 || strcmp(c->output, "yaml") == 0 || (tables && strcmp(c->output, "table") == 0))
+		return 0;
+	return err_set(err, ERR_BAD_REQUEST, "unsupported output format \"%s\"", c->output);
+}
+
 bool crictl_show_as(const struct crictl *c, struct val v, const struct type *type)
 {
 	if (strcmp(c->output, "json") == 0)
@@ -118,7 +144,13 @@ bool crictl_show_as(const struct crictl *c, struct val v, const struct type *typ
 	return true;
 }
 
-int crictl_show_status(struct crictl *c, struct val status, const struct type *type, struct val info, struct err *err)
+void crictl_show(const struct crictl *c, struct val v, const struct type *type)
+{
+	if (!crictl_show_as(c, v, type))
+		print_json(v, type);
+}
+
+int crictl_status(struct crictl *c, struct val status, const struct type *type, struct val info, struct val *ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(JSON_MAX);
 	struct arena *a = &c->arena;
@@ -136,10 +168,14 @@ int crictl_show_status(struct crictl *c, struct val status, const struct type *t
 		val_add_member(&whole, m->key, is_json ? inner : m->val);
 	}
 	val_add_member(&whole, atom_make(a, STR("status")), v);
-	struct val all = val_end_object(&whole);
-	if (strcmp(c->output, "yaml") == 0)
-		print_yaml(all, NULL);
-	else
-		print_json(all, NULL);
+	*ret = val_end_object(&whole);
 	return 0;
+}
+
+void crictl_show_statuses(const struct crictl *c, const struct val *statuses, size_t n)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+
+	if (n)
+		crictl_show(c, n == 1 ? statuses[0] : val_list(&a, statuses, n), NULL);
 }

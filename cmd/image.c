@@ -192,6 +192,17 @@ static int do_rm(struct image_args *a, struct err *err)
 	return collect(a, err);
 }
 
+static int pin_all(struct image_args *a, bool pinned, struct err *err)
+{
+	int r = 0;
+	for (int i = 1; r == 0 && i < a->n; i++)
+		r = image_pin(a->images, str_of(a->positional[i]), pinned, err);
+	return r;
+}
+
+static int do_pin(struct image_args *a, struct err *err) { return pin_all(a, true, err); }
+static int do_unpin(struct image_args *a, struct err *err) { return pin_all(a, false, err); }
+
 static int do_prune(struct image_args *a, struct err *err)
 {
 	struct image *list;
@@ -247,6 +258,8 @@ static const struct action {
 	{ "rm", "NAME...", 1, ARGUMENTS_MAX - 1, do_rm },
 	{ "import", "FILE NAME", 2, 2, do_import },
 	{ "inspect", "NAME...", 1, ARGUMENTS_MAX - 1, do_inspect },
+	{ "pin", "NAME...", 1, ARGUMENTS_MAX - 1, do_pin },
+	{ "unpin", "NAME...", 1, ARGUMENTS_MAX - 1, do_unpin },
 	{ "prune", "no arguments", 0, 0, do_prune },
 };
 
@@ -342,7 +355,7 @@ static int run_args(struct image_args *a, int argc, char **argv)
 		if ((r = take_option(a, found, o.value)) != 0)
 			return r;
 	if (!a->n)
-		return cmd_usage(&cmd_image, "give pull, push, load, save, ls, rm, import, inspect or prune");
+		return cmd_usage(&cmd_image, "give pull, push, load, save, ls, rm, import, inspect, pin, unpin or prune");
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
 		const struct action *action = &actions[i];
 		if (strcmp(a->positional[0], action->name) != 0)
@@ -354,7 +367,8 @@ static int run_args(struct image_args *a, int argc, char **argv)
 			return cmd_usage(&cmd_image, "ls has no output '%s'; give json", a->output);
 		return run_in_loop(a, action);
 	}
-	return cmd_usage(&cmd_image, "there is no '%s'; give pull, push, load, save, ls, rm, import, inspect or prune", a->positional[0]);
+	return cmd_usage(&cmd_image, "there is no '%s'; give pull, push, load, save, ls, rm, import, inspect, pin, unpin or prune",
+			 a->positional[0]);
 }
 
 static int run(int argc, char **argv)
@@ -379,6 +393,8 @@ const struct command cmd_image = {
 		"       c8s image ls [-q | -o json]\n"
 		"       c8s image inspect NAME...\n"
 		"       c8s image rm NAME...\n"
+		"       c8s image pin NAME...\n"
+		"       c8s image unpin NAME...\n"
 		"       c8s image prune\n"
 		"\n"
 		"Works on the images of the runtime, whether that runs or not. An image is given by its name, its digest, its id or the\n"
@@ -393,7 +409,8 @@ const struct command cmd_image = {
 		"  ls        lists images; -q: their ids\n"
 		"  inspect   shows all that is known of images, as JSON\n"
 		"  rm        removes images, and what only they needed; of an image with several tags, that tag\n"
-		"  prune     removes images without a name, and content that belongs to no image\n"
+		"  pin       keeps images from being removed to make room; unpin: no longer\n"
+		"  prune     removes images without a name that are not pinned, and content that belongs to no image\n"
 		"\n"
 		"      --root DIR          root of the runtime (default " ROOT_DEFAULT ")\n"
 		"      --creds USER:PASS   credentials for the registry\n"
@@ -401,6 +418,8 @@ const struct command cmd_image = {
 		"      --hosts-dir DIR     mirrors and certificates of registries: DIR/HOST/hosts.toml, as containerd has them\n"
 		"      --plain-http        speak to the registry without TLS\n"
 		"  -q, --quiet             no progress; only ids\n"
+		"\n"
+		"Registries are reached through the proxies that HTTP_PROXY and HTTPS_PROXY name, but for those in NO_PROXY.\n"
 		"\n"
 		"Exit code: 0 success, 1 failure, 2 wrong usage.\n"
 		"\n"

@@ -23,7 +23,10 @@ struct image_progress_lines {
 	int64_t drawn_ns;
 };
 
-static bool is_final(const char *state) { return strcmp(state, "done") == 0 || strcmp(state, "exists") == 0; }
+static bool is_final(const char *state)
+{
+	return strcmp(state, "done") == 0 || strcmp(state, "exists") == 0 || strcmp(state, "mounted") == 0;
+}
 
 static void draw_line(const struct line *l)
 {

@@ -21,9 +21,9 @@ static const struct command *find(str name)
 	return NULL;
 }
 
-static bool wants_help(int argc, char **argv)
+static bool wants_help(const struct command *c, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < argc && (!c->help_within || i <= c->help_within); i++) {
 		str arg = str_of(argv[i]);
 		if (str_eq(arg, STR("--")))
 			return false;
@@ -35,7 +35,7 @@ static bool wants_help(int argc, char **argv)
 
 static int run(const struct command *c, bool help, int argc, char **argv)
 {
-	if (!help && !wants_help(argc, argv))
+	if (!help && !wants_help(c, argc, argv))
 		return c->run(argc, argv);
 	fputs(c->manual, stdout);
 	if (c->help)

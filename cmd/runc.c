@@ -35,5 +35,6 @@ const struct command cmd_runc = {
 	.manual = "Usage: c8s runc [--root DIR] [--log FILE] COMMAND [FLAGS] [ARGUMENTS]\n\n"
 		  "An OCI runtime with the command line of runc: create, start, state, kill, delete, run, exec, ps, list, pause, resume,\n"
 		  "update, events, spec, features. containerd and others can call it in runc's place. 'c8s runc help' lists the commands.\n",
+	.help_within = 2,
 	.run = run,
 };

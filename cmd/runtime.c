@@ -11,8 +11,8 @@
 #include "cmd/serve.h"
 
 struct runtime_flags {
-	const char *root, *state, *listen, *pod_program, *cni_conf_dir, *const *cni_bin_dirs, *cgroup_parent, *sandbox_image,
-		*registry_config, *const *handlers, *stream_address, *logging_format;
+	const char *root, *state, *listen, *pod_program, *cni_conf_dir, *const *cni_bin_dirs, *const *cdi_dirs,
+		*cgroup_parent, *sandbox_image, *registry_config, *const *handlers, *stream_address, *logging_format;
 	int64_t stream_port, verbosity;
 };
 
@@ -26,6 +26,7 @@ static const struct flag flags[] = {
 	FLAG("sandbox-image", FLAG_STRING, sandbox_image, NULL, "image of the first process of a pod; none is needed"),
 	FLAG("registry-config", FLAG_STRING, registry_config, NULL, "folder with hosts.toml per registry, as containerd has it"),
 	FLAG("handler", FLAG_ARRAY, handlers, NULL, "NAME=PROGRAM: another OCI runtime, for the RuntimeClass handler of that name"),
+	FLAG("cdi-spec-dirs", FLAG_LIST, cdi_dirs, "/etc/cdi,/var/run/cdi", "where vendors describe devices (CDI); later folders win"),
 	FLAG("cgroup-parent", FLAG_STRING, cgroup_parent, "/c8s", "cgroup of pods that name none"),
 	FLAG("pod-program", FLAG_STRING, pod_program, NULL, "c8s-pod; beside this program unless given"),
 	FLAG_GROUP("Network"),
@@ -82,9 +83,9 @@ static int run_with(const struct runtime_flags *f, struct arena *a)
 	struct runtime_handler handlers[HANDLERS_MAX];
 	struct runtime_options o = {
 		.version = C8S_VERSION, .root = f->root, .state = f->state, .cni_conf_dir = f->cni_conf_dir,
-		.cni_bin_dirs = f->cni_bin_dirs, .cgroup_parent = f->cgroup_parent, .sandbox_image = f->sandbox_image,
-		.registry_config = f->registry_config, .handlers = handlers, .stream_address = f->stream_address,
-		.stream_port = (int)f->stream_port,
+		.cni_bin_dirs = f->cni_bin_dirs, .cdi_dirs = f->cdi_dirs, .cgroup_parent = f->cgroup_parent,
+		.sandbox_image = f->sandbox_image, .registry_config = f->registry_config, .handlers = handlers,
+		.stream_address = f->stream_address, .stream_port = (int)f->stream_port,
 		.listen = f->listen ? f->listen : arena_printf(a, "unix://%s/cri.sock", f->state).p,
 		.pod_program = f->pod_program ? f->pod_program : beside(a, "c8s-pod"),
 	};

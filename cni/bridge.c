@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "cni/attach.h"
+#include "cni/bridge_vlan.h"
 #include "cni/ipam.h"
 #include "cni/netns.h"
 #include "cni/result.h"
@@ -21,6 +22,7 @@ struct conf {
 	uint32_t mtu;
 	bool has_mac;
 	uint8_t mac[6];
+	struct bridge_vlans vlans;
 };
 
 /* ---- configuration ---- */
@@ -69,15 +71,13 @@ static int check_backend(struct plugin *p, struct err *err)
 
 static int load(struct plugin *p, struct conf *c, struct err *err)
 {
-	static const char *const refused[] = { "vlan", "vlanTrunk", "macspoofchk" };
 	str bridge = STR("cni0");
 	int64_t mtu = 0;
 	int r;
 
 	*c = (struct conf){ 0 };
-	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-		if ((r = plugin_refuse(p, refused[i], err)) < 0)
-			return r;
+	if ((r = plugin_refuse(p, "macspoofchk", err)) < 0 || (r = bridge_vlans_load(p, &c->vlans, err)) < 0)
+		return r;
 	if ((r = load_bools(p, c, err)) < 0 || (r = plugin_int(p, "mtu", 0, MTU_MAX, &mtu, err)) < 0 ||
 	    (r = plugin_str(p, "bridge", &bridge, err)) < 0 || (r = check_backend(p, err)) < 0 || (r = load_mac(p, c, err)) < 0)
 		return r;
@@ -103,11 +103,13 @@ static int ensure_bridge(struct netlink *n, const struct conf *c, struct link *r
 	uint8_t mac[6] = { 0x0e, 0xc7 };
 	struct err e = ERR_INIT;
 	char setting[64];
+	bool vlans = bridge_vlans_used(&c->vlans);
 	int r = link_get(n, c->bridge, ret, err);
 
 	if (r == -ERR_NOT_FOUND) {
 		random_bytes(mac + 2, 4);
-		r = link_add(n, &(struct link_spec){ .name = c->bridge, .kind = "bridge", .mtu = c->mtu, .mac = mac }, &e);
+		r = link_add(n, &(struct link_spec){ .name = c->bridge, .kind = "bridge", .mtu = c->mtu, .mac = mac,
+						     .vlan_filtering = vlans }, &e);
 		if (r < 0 && r != -ERR_ALREADY_EXISTS) {
 			if (err)
 				*err = e;
@@ -121,6 +123,8 @@ static int ensure_bridge(struct netlink *n, const struct conf *c, struct link *r
 		return r;
 	if (!str_eq(str_of(ret->kind), STR("bridge")))
 		return err_set(err, ERR_CONFLICT, "\"%s\" already exists but is not a bridge", c->bridge);
+	if (vlans && !ret->vlan_filtering && (r = link_set_vlan_filtering(n, ret->index, err)) < 0)
+		return r;
 	struct link_change change = { .up = ret->flags & IFF_UP ? LINK_KEEP : LINK_ON,
 				      .promisc = c->promisc && !ret->promisc ? LINK_ON : LINK_KEEP };
 	return change.up || change.promisc ? link_set(n, ret->index, &change, err) : 0;
@@ -199,6 +203,8 @@ static int plug(struct attach *t, struct plugin *p, const struct conf *c, const 
 		return r;
 	if ((r = link_set(&t->host, t->host_link.index, &(struct link_change){ .master = bridge->index }, err)) < 0)
 		return err_wrap(err, r, "failed to connect \"%s\" to bridge %s", t->host_link.name, bridge->name);
+	if (bridge_vlans_used(&c->vlans) && (r = bridge_vlans_set(&t->host, bridge, t->host_link.index, &c->vlans, err)) < 0)
+		return err_wrap(err, r, "failed to setup vlan tag on interface \"%s\"", t->host_link.name);
 	return c->hairpin || c->isolated ? link_set_port(&t->host, t->host_link.index, c->hairpin, c->isolated, err) : 0;
 }
 
@@ -218,8 +224,29 @@ static int wait_for_port(struct attach *t, struct err *err)
 	}
 }
 
+/* The gateway's addresses: on the bridge, or in the pod's VLAN on a link of its own, which *ret_vlan is then. */
+static int ensure_gateway(struct attach *t, struct plugin *p, const struct conf *c, const struct link *bridge,
+			  const struct attach_ip *ips, size_t n, struct link *ret_vlan, struct err *err)
+{
+	const struct link *on = bridge;
+	int r;
+
+	if (c->vlans.native) {
+		if ((r = bridge_vlans_gateway(&t->host, bridge, &c->vlans, ret_vlan, err)) < 0)
+			return r;
+		on = ret_vlan;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct inet_net gateway = { ips[i].gateway, ips[i].net.prefix };
+		if ((r = ensure_address(&t->host, p, on, gateway, c->force_address, err)) < 0)
+			return err_wrap(err, r, "failed to set bridge addr");
+	}
+	return attach_forward(ips, n, err);
+}
+
+/* *vlan: see ensure_gateway. */
 static int connect_pod(struct attach *t, struct plugin *p, const struct conf *c, struct link *bridge, struct val *result,
-		       struct err *err)
+		       struct link *vlan, struct err *err)
 {
 	struct attach_options o = { .mtu = c->mtu, .mac = c->has_mac ? c->mac : NULL, .detect_duplicates = c->detect_duplicates };
 	struct attach_ip *ips;
@@ -236,12 +263,7 @@ static int connect_pod(struct attach *t, struct plugin *p, const struct conf *c,
 	*result = with_gateways(p, *result, c, ips, n);
 	if ((r = plug(t, p, c, bridge, &o, err)) < 0)
 		return r;
-	for (size_t i = 0; c->gateway && i < n; i++) {
-		struct inet_net gateway = { ips[i].gateway, ips[i].net.prefix };
-		if ((r = ensure_address(&t->host, p, bridge, gateway, c->force_address, err)) < 0)
-			return err_wrap(err, r, "failed to set bridge addr");
-	}
-	if ((c->gateway && (r = attach_forward(ips, n, err)) < 0) ||
+	if ((c->gateway && n && (r = ensure_gateway(t, p, c, bridge, ips, n, vlan, err)) < 0) ||
 	    (c->masquerade && n && (r = attach_masquerade(p, ips, n, err)) < 0))
 		return r;
 	if (n)
@@ -255,7 +277,7 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 {
 	CLEANUP(attach_close) struct attach t = ATTACH_INIT;
 	struct val result = VAL_EMPTY_OBJECT;
-	struct link bridge, before;
+	struct link bridge, before, vlan = { 0 };
 	struct conf c;
 	int r;
 
@@ -265,15 +287,17 @@ static int add(struct plugin *p, struct val *ret, struct err *err)
 		return err_set(err, ERR_ALREADY_EXISTS, "container veth name (\"%s\") already exists", p->ifname);
 	if ((r = ensure_bridge(&t.host, &c, &bridge, err)) < 0 || (ipam_used(p) && (r = ipam_add(p, &result, err)) < 0))
 		return r;
-	if ((r = connect_pod(&t, p, &c, &bridge, &result, err)) < 0) {
+	if ((r = connect_pod(&t, p, &c, &bridge, &result, &vlan, err)) < 0) {
 		(void)attach_del(p, NULL);
 		return r;
 	}
 	if ((r = link_get(&t.host, c.bridge, &bridge, err)) < 0)
 		return r;
-	result = val_with(p->arena, result, LIST(p->arena, attach_interface(p, &bridge, false),
-						 attach_interface(p, &t.host_link, false),
-						 attach_interface(p, &t.pod_link, true)), interfaces);
+	struct val interfaces = LIST(p->arena, attach_interface(p, &bridge, false), attach_interface(p, &t.host_link, false),
+				     attach_interface(p, &t.pod_link, true));
+	if (vlan.index)
+		interfaces = val_list_append(p->arena, interfaces, attach_interface(p, &vlan, false));
+	result = val_with(p->arena, result, interfaces, interfaces);
 	*ret = attach_dns(p, val_with(p->arena, result, VAL_LIT(CNI_VERSION), cniVersion));
 	return 0;
 }

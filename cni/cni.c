@@ -175,6 +175,8 @@ static int call_of(struct arena *a, const struct cni_pod *p, str link, struct cn
 {
 	struct val all = VAL_EMPTY_OBJECT;
 
+	VAL_EACH_MEMBER(m, p->capabilities)
+		all = val_put(a, all, m->key, m->val);
 	all = put_capability(a, all, A_portMappings, p->port_mappings);
 	all = put_capability(a, all, A_bandwidth, p->bandwidth);
 	all = put_capability(a, all, A_dns, p->dns);
@@ -300,12 +302,6 @@ int cni_check(struct cni *c, const struct cni_pod *p, struct err *err)
 
 /* ---- GC and STATUS ---- */
 
-/* Others may keep theirs in the same folder. */
-static bool is_ours(const struct cni_cached *cached, const struct cni_config *net)
-{
-	return cached->ours || str_eq(cached->network, net->name);
-}
-
 /* Where to look for the links of a stale attachment. The number of a process that is gone may be that of another one now. */
 static const char *stale_netns(struct arena *a, const struct cni_cached *cached)
 {
@@ -320,7 +316,10 @@ static bool is_valid(const str *ids, size_t n, str id)
 	return false;
 }
 
-/* Plugins that can look for leftovers by themselves; all are asked, the first error is the result. */
+/*
+ * Plugins that can look for leftovers by themselves; all are asked, the first error is the result. They release whatever is not named, so
+ * they are asked only about a network that is ours alone.
+ */
 static int chain_gc(struct cni *c, struct arena *a, const struct cni_config *net, const str *ids, size_t n, struct err *err)
 {
 	struct val_builder list = val_builder(a);
@@ -328,7 +327,7 @@ static int chain_gc(struct cni *c, struct arena *a, const struct cni_config *net
 	struct err e = ERR_INIT;
 	int r, result = 0;
 
-	if (net->disable_gc || cni_version_cmp(net->version, STR("1.1.0")) < 0)
+	if (net->disable_gc || cni_version_cmp(net->version, STR("1.1.0")) < 0 || !cni_config_is_own(c, a, net))
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		val_add_item(&list, OBJECT(a, F(containerID, val_of_str(ids[i])), F(ifname, val_of_str(ifname))));
@@ -360,8 +359,8 @@ int cni_gc(struct cni *c, const str *valid_ids, size_t n, struct err *err)
 		result = r;
 	bool configured = r == 0;
 	for (size_t i = n_cached; i-- > 0;) {
-		if (is_valid(valid_ids, n, cached[i].call.id) || !is_ours(&cached[i], &net))
-			continue;
+		if (is_valid(valid_ids, n, cached[i].call.id) || !cached[i].ours)
+			continue; /* others may keep theirs in the same folder */
 		if ((r = detach_cached(c, &arena, &cached[i], stale_netns(&arena, &cached[i]), &e)) < 0 && result == 0) {
 			result = err_wrap(&e, r, "failed to delete stale attachment " STR_FMT, STR_ARG(cached[i].call.id));
 			first = e;

@@ -9,7 +9,7 @@
  *	routes.c       ways to the pods of other nodes: routes on a shared link, VXLAN otherwise
  * Plugins (linked into c8s-pod; static, one thread, nothing suspends):
  *	plugin.h       what all have: arguments, configuration, versions, errors; ipam.h: asking the address plugin
- *	bridge.c, ptp.c: attach.h is what they share; loopback.c, host_local.h, portmap.c with conntrack.h
+ *	bridge.c with bridge_vlan.h, ptp.c: attach.h is what they share; loopback.c, host_local.h, portmap.c with conntrack.h
  *	netns.h        network namespaces and their settings
  * Both:
  *	result.h       results in the forms of all versions; inet.h: addresses
@@ -46,6 +46,7 @@ struct cni_pod {
 	struct val bandwidth;         /* VAL_NONE: none */
 	struct val dns;
 	str cgroup_path;
+	struct val capabilities;      /* more of them by name: mac, ips, ipRanges, aliases, ...; VAL_NONE: none */
 };
 
 /* (suspends) Loopback and the network's chain. The merged result (CNI's JSON, a free tree) in the arena. */
@@ -53,7 +54,10 @@ int cni_add(struct cni *c, const struct cni_pod *p, struct arena *a, struct val 
 /* (suspends) Undoes all of it, also what only half happened; fine when there is nothing. */
 int cni_del(struct cni *c, const struct cni_pod *p, struct err *err);
 int cni_check(struct cni *c, const struct cni_pod *p, struct err *err);
-/* (suspends) Frees what attachments other than these hold (CNI 1.1 GC; older plugins: DEL for cached ones). */
+/*
+ * (suspends) Frees what attachments of ours other than these hold: DEL for those that are cached; and CNI 1.1 GC, if the network is one that
+ * cni_write_default has made for us, for what the cache does not know.
+ */
 int cni_gc(struct cni *c, const str *valid_ids, size_t n, struct err *err);
 /* (suspends) Whether ADD could work: CNI 1.1 STATUS, or that the plugins are there. */
 int cni_status(struct cni *c, struct err *err);

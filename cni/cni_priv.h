@@ -3,6 +3,7 @@
 #define C8S_CNI_CNI_PRIV_H
 
 #include "base/buf.h"
+#include "base/process.h"
 #include "cni/cni.h"
 
 enum { CNI_FILE_MAX = 1 << 20 /* of a configuration, a result, an answer */ };
@@ -35,6 +36,12 @@ int cni_config_load(const char *dir, struct arena *a, struct cni_config *ret, st
 /* One from a text: of a list, or (single) of one plugin. */
 int cni_config_parse(struct arena *a, str text, bool single, struct cni_config *ret, struct err *err);
 
+/*
+ * Whether we have written it, for ourselves: then its addresses are kept in our own folder, and nobody else gives them out. Another
+ * runtime may use any other configuration at the same time, and has attachments there that we know nothing of.
+ */
+bool cni_config_is_own(const struct cni *c, struct arena *a, const struct cni_config *net);
+
 /* ---- execute.c ---- */
 
 /* One attachment, as plugins are told about it. */
@@ -48,6 +55,12 @@ struct cni_call {
 int cni_execute_plugin(struct cni *c, struct arena *a, const char *command, const struct cni_config *net, struct val plugin,
 		       const struct cni_call *call,
 		   struct val more, struct val *ret, struct err *err);
+/*
+ * What a plugin has written: its result, in the form of this version; or, when it has failed, why, as an error. They bound nothing: the
+ * texts are.
+ */
+int cni_execute_result(struct arena *a, str version, str text, struct val *ret, struct err *err);
+int cni_execute_failure(struct arena *a, str out, str errors, struct process_status status, struct err *err);
 /* Where a plugin is; -ERR_NOT_FOUND: nowhere. *ret_own: it is ours, to be called by its name. */
 int cni_execute_find(struct cni *c, struct arena *a, str type, const char **ret_path, bool *ret_own, struct err *err);
 /* (suspends) Chooses among the versions of a configuration: the newest that we and all its plugins speak. */

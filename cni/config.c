@@ -173,6 +173,17 @@ static str own_name(struct arena *a, const char *const *cidrs)
 	return arena_printf(a, "c8s-%.8s", hex);
 }
 
+static str own_store(const struct cni *c, struct arena *a) { return arena_printf(a, "%s/networks", c->cache_dir); }
+
+bool cni_config_is_own(const struct cni *c, struct arena *a, const struct cni_config *net)
+{
+	struct val ipam = val_get(val_at(net->plugins, 0), ipam);
+	str subnet = val_str(val_at(val_at(val_get(ipam, ranges), 0), 0), subnet);
+	const char *const cidrs[] = { arena_str(a, subnet).p, NULL };
+
+	return subnet.n && str_eq(net->name, own_name(a, cidrs)) && str_eq(val_str(ipam, dataDir), own_store(c, a));
+}
+
 static struct val own_config(const struct cni *c, struct arena *a, const char *const *cidrs)
 {
 	struct val_builder ranges = val_builder(a);
@@ -181,7 +192,7 @@ static struct val own_config(const struct cni *c, struct arena *a, const char *c
 	for (size_t i = 0; cidrs[i]; i++)
 		val_add_item(&ranges, LIST(a, OBJECT(a, F(subnet, val_of_str(str_of(cidrs[i]))))));
 	struct val ipam = OBJECT(a, F(type, VAL_LIT("host-local")),
-				 F(dataDir, val_of_str(arena_printf(a, "%s/networks", c->cache_dir))),
+				 F(dataDir, val_of_str(own_store(c, a))),
 				 F(ranges, val_end_list(&ranges)));
 	struct val bridge = OBJECT(a, F(type, VAL_LIT("bridge")), F(bridge, name), F(isDefaultGateway, yes), F(ipMasq, yes),
 				   F(hairpinMode, yes),

@@ -93,17 +93,17 @@ static struct val config_for(struct arena *a, const struct cni_config *net, stru
 	return plugin;
 }
 
-/* What a plugin that failed has said. */
-static int failure_of(struct arena *a, const struct process_output *o, struct err *err)
+int cni_execute_failure(struct arena *a, str out, str errors, struct process_status status, struct err *err)
 {
 	CLEANUP(buf_done) struct buf how = BUF_INIT(64), quoted = BUF_INIT(4096);
-	str out = str_trim(buf_str(&o->out)), errors = str_trim(buf_str(&o->err));
 	struct val v = VAL_EMPTY;
 
-	if (o->status.signal)
-		buf_addf(&how, "signal: %d", o->status.signal);
+	out = str_trim(out);
+	errors = str_trim(errors);
+	if (status.signal)
+		buf_addf(&how, "signal: %d", status.signal);
 	else
-		buf_addf(&how, "exit status %d", o->status.exit_code);
+		buf_addf(&how, "exit status %d", status.exit_code);
 	if (out.n && json_decode(a, arena_str(a, out), &(struct json_decode_options){ 0 }, &v, NULL) == 0 &&
 	    val_is(v, VAL_OBJECT)) {
 		str msg = val_str(v, msg), details = val_str(v, details);
@@ -144,25 +144,30 @@ static int run(struct cni *c, struct arena *a, const char *command, str type, co
 			*err = e;
 		break;
 	}
+	if (r == -ERR_TIMEOUT)
+		return err_set(err, ERR_TIMEOUT, "netplugin did not end in time and was killed");
 	if (r < 0)
 		return r;
 	if (out->status.exit_code)
-		return failure_of(a, out, err);
+		return cni_execute_failure(a, buf_str(&out->out), buf_str(&out->err), out->status, err);
 	if (out->err.n)
 		log_info("plugin says", KV("plugin", type), KV("text", str_trim(buf_str(&out->err))));
 	return 0;
 }
 
-static int result_of(struct arena *a, const struct cni_config *net, str text, struct val *ret, struct err *err)
+int cni_execute_result(struct arena *a, str version, str text, struct val *ret, struct err *err)
 {
+	CLEANUP(buf_done) struct buf quoted = BUF_INIT(4096);
 	struct val v;
 
-	if (json_decode(a, arena_str(a, text), &(struct json_decode_options){ 0 }, &v, err) < 0)
-		return err_wrap(err, -ERR_INTERNAL, "failed to unmarshal raw result");
+	if (json_decode(a, arena_str(a, text), &(struct json_decode_options){ 0 }, &v, err) < 0) {
+		buf_add_quoted(&quoted, str_head(str_trim(text), 300));
+		return err_wrap(err, -ERR_INTERNAL, "failed to unmarshal raw result %s", quoted.p);
+	}
 	if (val_is_nil(v))
 		v = VAL_EMPTY_OBJECT;
 	/* One that does not say has the version of the configuration. */
-	return result_convert(a, v, net->version, net->version, ret, err);
+	return result_convert(a, v, version, version, ret, err);
 }
 
 int cni_execute_plugin(struct cni *c, struct arena *a, const char *command, const struct cni_config *net, struct val plugin,
@@ -175,7 +180,7 @@ int cni_execute_plugin(struct cni *c, struct arena *a, const char *command, cons
 
 	if (r < 0 || (r = run(c, a, command, val_str(plugin, type), call, buf_str(&input), &out, err)) < 0)
 		return r;
-	return ret ? result_of(a, net, buf_str(&out.out), ret, err) : 0;
+	return ret ? cni_execute_result(a, net->version, buf_str(&out.out), ret, err) : 0;
 }
 
 /* ---- versions ---- */

@@ -181,11 +181,13 @@ int host_store_each(struct host_store *s, host_store_visit *visit, void *arg, st
 		return err_sys(err, sys, "cannot read the folder of addresses");
 	}
 	while ((e = readdir(d))) {
-		char text[OWNER_MAX];
+		char text[OWNER_MAX], name[INET_TEXT];
 		struct inet ip;
 		str id, ifname;
 		ssize_t n;
-		if (!inet_parse(str_of(e->d_name), &ip) || (n = read_small(s, e->d_name, text, sizeof(text))) < 0)
+		/* An address that is written in another way than we (and the reference plugin) do is not one that was given out. */
+		if (!inet_parse(str_of(e->d_name), &ip) || !str_eq(str_of(inet_text(ip, name)), str_of(e->d_name)) ||
+		    (n = read_small(s, e->d_name, text, sizeof(text))) < 0)
 			continue;
 		/* Files of its first versions have no name of an interface. */
 		(void)str_cut(str_trim(str_span(text, (size_t)n)), '\n', &id, &ifname);

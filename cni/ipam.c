@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 #include "codec/atoms.h"
 #include "codec/json.h"
 
-enum { ANSWER_MAX = 1 << 20 };
+enum { ANSWER_MAX = 1 << 20, QUOTED_MAX = 200 };
 
 extern char **environ;
 
@@ -62,7 +63,8 @@ static int find(struct plugin *p, const char **ret_program, const struct plugin_
 
 /* ---- a program ---- */
 
-static int read_all(int fd, struct buf *b)
+/* To its end, or until the buffer overflows. */
+static void read_all(int fd, struct buf *b)
 {
 	for (;;) {
 		char *room = buf_reserve(b, 4096);
@@ -70,7 +72,7 @@ static int read_all(int fd, struct buf *b)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return n < 0 ? -errno : 0;
+			return;
 		buf_commit(b, (size_t)n);
 	}
 }
@@ -110,7 +112,10 @@ static int execute(struct plugin *p, const char *program, struct buf *out, struc
 	close(pipes[1]);
 	if (sys)
 		return err_sys(err, sys, "cannot run %s", program);
-	(void)read_all(from, out);
+	read_all(from, out);
+	/* It would wait for ever for somebody to read the rest. */
+	if (out->overflow)
+		(void)kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -118,7 +123,7 @@ static int execute(struct plugin *p, const char *program, struct buf *out, struc
 
 static int run_program(struct plugin *p, const char *program, const char *command, struct val *ret, struct err *err)
 {
-	CLEANUP(buf_done) struct buf out = BUF_INIT(ANSWER_MAX);
+	CLEANUP(buf_done) struct buf out = BUF_INIT(ANSWER_MAX), quoted = BUF_INIT(8 * QUOTED_MAX);
 	struct val answer = VAL_EMPTY;
 
 	if (setenv("CNI_COMMAND", command, 1) < 0)
@@ -127,6 +132,9 @@ static int run_program(struct plugin *p, const char *program, const char *comman
 	(void)setenv("CNI_COMMAND", p->command, 1);
 	if (code < 0)
 		return code;
+	if (out.overflow)
+		return err_set(err, ERR_TOO_LARGE, "the answer of plugin \"" STR_FMT "\" is larger than %d bytes",
+			       STR_ARG(type_of(p)), ANSWER_MAX);
 	str text = arena_str(p->arena, buf_str(&out));
 	bool readable = text.n && json_decode(p->arena, text, &(struct json_decode_options){ 0 }, &answer, NULL) == 0;
 	if (code) {
@@ -139,8 +147,11 @@ static int run_program(struct plugin *p, const char *program, const char *comman
 	}
 	if (!ret)
 		return 0;
-	if (!readable)
-		return err_set(err, ERR_INTERNAL, "plugin \"" STR_FMT "\" gave no result", STR_ARG(type_of(p)));
+	if (!readable) {
+		buf_add_quoted(&quoted, str_head(text, QUOTED_MAX));
+		return err_set(err, ERR_INTERNAL, "plugin \"" STR_FMT "\" gave no result in JSON, but %s", STR_ARG(type_of(p)),
+			       text.n ? quoted.p : "nothing");
+	}
 	return result_convert(p->arena, answer, p->version, STR(CNI_VERSION), ret, err);
 }
 

@@ -16,6 +16,27 @@ static void copy_name(char to[IFNAMSIZ], const struct nlattr *a)
 	to[s.n] = '\0';
 }
 
+static void read_bridge(struct link *ret, const struct nlattr *data)
+{
+	NETLINK_EACH(a, netlink_attr_data(data), netlink_attr_len(data)) {
+		if (netlink_attr_type(a) == IFLA_BR_VLAN_FILTERING && netlink_attr_len(a))
+			ret->vlan_filtering = *(const uint8_t *)netlink_attr_data(a);
+		else if (netlink_attr_type(a) == IFLA_BR_VLAN_DEFAULT_PVID && netlink_attr_len(a) == sizeof(ret->default_vlan))
+			memcpy(&ret->default_vlan, netlink_attr_data(a), sizeof(ret->default_vlan));
+	}
+}
+
+/* The kind comes before what depends on it. */
+static void read_info(struct link *ret, const struct nlattr *info)
+{
+	NETLINK_EACH(a, netlink_attr_data(info), netlink_attr_len(info)) {
+		if (netlink_attr_type(a) == IFLA_INFO_KIND)
+			copy_name(ret->kind, a);
+		else if (netlink_attr_type(a) == IFLA_INFO_DATA && str_eq(str_of(ret->kind), STR("bridge")))
+			read_bridge(ret, a);
+	}
+}
+
 static bool link_read(const struct nlmsghdr *h, struct link *ret)
 {
 	const struct ifinfomsg *i = NLMSG_DATA(h);
@@ -36,11 +57,7 @@ static bool link_read(const struct nlmsghdr *h, struct link *ret)
 			if (ret->has_mac)
 				memcpy(ret->mac, netlink_attr_data(a), sizeof(ret->mac));
 			break;
-		case IFLA_LINKINFO:
-			NETLINK_EACH(info, netlink_attr_data(a), netlink_attr_len(a))
-				if (netlink_attr_type(info) == IFLA_INFO_KIND)
-					copy_name(ret->kind, info);
-			break;
+		case IFLA_LINKINFO: read_info(ret, a); break;
 		default: break;
 		}
 	}
@@ -176,8 +193,10 @@ int link_add(struct netlink *n, const struct link_spec *s, struct err *err)
 		netlink_put(&m, IFLA_ADDRESS, s->mac, 6);
 	size_t info = netlink_nest(&m, IFLA_LINKINFO);
 	netlink_put_str(&m, IFLA_INFO_KIND, s->kind);
-	if (s->peer_name || s->vni) {
+	if (s->peer_name || s->vni || s->vlan_filtering) {
 		size_t data = netlink_nest(&m, IFLA_INFO_DATA);
+		if (s->vlan_filtering)
+			netlink_put_u8(&m, IFLA_BR_VLAN_FILTERING, 1);
 		if (s->peer_name)
 			put_veth_peer(&m, s);
 		if (s->vni)
@@ -243,6 +262,63 @@ int link_set_port(struct netlink *n, int index, bool hairpin, bool isolated, str
 	netlink_nest_end(&m, port);
 	int r = netlink_do(n, &m, err);
 	return r < 0 ? err_wrap(err, r, "cannot change bridge port %d", index) : 0;
+}
+
+int link_set_vlan_filtering(struct netlink *n, int index, struct err *err)
+{
+	CLEANUP(netlink_msg_done) struct netlink_msg m = NETLINK_MSG_INIT;
+	struct ifinfomsg head = { .ifi_index = index };
+
+	netlink_begin(&m, RTM_NEWLINK, 0, &head, sizeof(head));
+	size_t info = netlink_nest(&m, IFLA_LINKINFO);
+	netlink_put_str(&m, IFLA_INFO_KIND, "bridge");
+	size_t data = netlink_nest(&m, IFLA_INFO_DATA);
+	netlink_put_u8(&m, IFLA_BR_VLAN_FILTERING, 1);
+	netlink_nest_end(&m, data);
+	netlink_nest_end(&m, info);
+	int r = netlink_do(n, &m, err);
+	return r < 0 ? err_wrap(err, r, "cannot separate the VLANs of bridge %d", index) : 0;
+}
+
+static void put_vlan(struct netlink_msg *m, uint16_t id, uint16_t flags)
+{
+	struct bridge_vlan_info info = { .flags = flags, .vid = id };
+	netlink_put(m, IFLA_BRIDGE_VLAN_INFO, &info, sizeof(info));
+}
+
+static int change_vlan(struct netlink *n, uint16_t type, int port, struct link_vlan v, struct err *err)
+{
+	CLEANUP(netlink_msg_done) struct netlink_msg m = NETLINK_MSG_INIT;
+	struct ifinfomsg head = { .ifi_family = AF_BRIDGE, .ifi_index = port };
+
+	netlink_begin(&m, type, 0, &head, sizeof(head));
+	size_t spec = netlink_nest(&m, IFLA_AF_SPEC);
+	if (v.first == v.last) {
+		put_vlan(&m, v.first, v.untagged ? BRIDGE_VLAN_INFO_PVID | BRIDGE_VLAN_INFO_UNTAGGED : 0);
+	} else {
+		put_vlan(&m, v.first, BRIDGE_VLAN_INFO_RANGE_BEGIN);
+		put_vlan(&m, v.last, BRIDGE_VLAN_INFO_RANGE_END);
+	}
+	netlink_nest_end(&m, spec);
+	return netlink_do(n, &m, err);
+}
+
+int link_vlan_add(struct netlink *n, int port, struct link_vlan vlan, struct err *err)
+{
+	int r = change_vlan(n, RTM_SETLINK, port, vlan, err);
+	return r < 0 ? err_wrap(err, r, "cannot put bridge port %d into VLAN %u", port, vlan.first) : 0;
+}
+
+int link_vlan_del(struct netlink *n, int port, uint16_t vlan, struct err *err)
+{
+	struct err e = ERR_INIT;
+	int r = change_vlan(n, RTM_DELLINK, port, (struct link_vlan){ vlan, vlan, false }, &e);
+
+	if (r >= 0 || e.sys == ENOENT)
+		return 0;
+	if (err)
+		*err = e;
+	return err_wrap(err, r, "cannot take bridge port %d out of VLAN %u", port, vlan);
 }
 
 /* ---- addresses ---- */

@@ -25,6 +25,8 @@ struct link {
 	uint8_t operstate;     /* LINK_OPER_UP: frames pass */
 	bool has_mac;
 	uint8_t mac[6];
+	bool vlan_filtering;   /* of a bridge: frames stay in their VLAN */
+	uint16_t default_vlan; /* of a bridge: what a new port is in; 0: none */
 	char name[IFNAMSIZ], kind[IFNAMSIZ];  /* kind: "veth", "bridge", ...; "" for hardware and lo */
 };
 
@@ -41,6 +43,7 @@ struct link_spec {
 	const uint8_t *mac;
 	const char *peer_name;     /* veth */
 	int peer_netns;            /* veth: descriptor of a namespace; 0: this one */
+	bool vlan_filtering;       /* bridge */
 	uint32_t vni;              /* vxlan; it learns nothing by itself */
 	uint16_t port;
 	struct inet local;
@@ -65,6 +68,19 @@ struct link_change {
 int link_set(struct netlink *n, int index, const struct link_change *change, struct err *err);
 /* Of a port of a bridge. */
 int link_set_port(struct netlink *n, int index, bool hairpin, bool isolated, struct err *err);
+
+/* Of a bridge: from now on frames stay in their VLAN. */
+int link_set_vlan_filtering(struct netlink *n, int index, struct err *err);
+
+/* VLANs that a port of a bridge is in: those from first to last; untagged: frames without a tag belong to it (then it is one). */
+struct link_vlan {
+	uint16_t first, last;
+	bool untagged;
+};
+
+int link_vlan_add(struct netlink *n, int port, struct link_vlan vlan, struct err *err);
+/* Fine when it is not in it. */
+int link_vlan_del(struct netlink *n, int port, uint16_t vlan, struct err *err);
 
 /* ---- addresses ---- */
 

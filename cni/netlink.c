@@ -10,6 +10,7 @@ enum {
 	ANSWER_MAX = 64 << 10,     /* no message of a dump is longer */
 	ANSWER_WAIT_S = 10,        /* the kernel answers at once, or never */
 	INTERRUPTED_TRIES = 10,
+	ERRNO_MAX = 4095,
 	SENT_AT_ONCE = 64,         /* of netlink_do_all: their answers must fit the socket's buffer */
 };
 
@@ -170,6 +171,9 @@ static ssize_t receive(struct netlink *n, char *answer, struct err *err)
 	}
 }
 
+/* Of a code as the kernel sends it. */
+static int sys_of(int code) { return code < 0 && code >= -ERRNO_MAX ? -code : EPROTO; }
+
 /* 0 for an acknowledgement. */
 static int error_of(const struct nlmsghdr *h, struct err *err)
 {
@@ -185,10 +189,10 @@ static int error_of(const struct nlmsghdr *h, struct err *err)
 		NETLINK_EACH(a, (const char *)h + NLMSG_ALIGN(skip), h->nlmsg_len - NLMSG_ALIGN(skip)) {
 			str text = netlink_attr_type(a) == NLMSGERR_ATTR_MSG ? netlink_attr_str(a) : STR_NONE;
 			if (text.n)
-				return err_sys(err, -e->error, STR_FMT, STR_ARG(text));
+				return err_sys(err, sys_of(e->error), STR_FMT, STR_ARG(text));
 		}
 	}
-	return err_sys(err, -e->error, "%s", "");
+	return err_sys(err, sys_of(e->error), "%s", "");
 }
 
 /*
@@ -224,7 +228,7 @@ static int take(struct answers *q, const struct nlmsghdr *h, int *result, struct
 		if (h->nlmsg_len >= NLMSG_LENGTH(sizeof(code)))
 			memcpy(&code, NLMSG_DATA(h), sizeof(code));
 		if (code < 0 && *result == 0)
-			*result = err_sys(err, -code, "%s", "");
+			*result = err_sys(err, sys_of(code), "%s", "");
 		return 1;
 	}
 	if (q->visit && h->nlmsg_type >= NLMSG_MIN_TYPE)
@@ -241,10 +245,16 @@ static int read_answers(struct netlink *n, struct answers *q, struct err *err)
 		ssize_t got = receive(n, answer, err);
 		if (got < 0)
 			return (int)got;
-		size_t left = (size_t)got;
-		for (const struct nlmsghdr *h = (const void *)answer; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left))
+		str rest = str_span(answer, (size_t)got);
+		while (rest.n >= sizeof(struct nlmsghdr)) {
+			const struct nlmsghdr *h = (const void *)rest.p;
+			if (h->nlmsg_len < sizeof(*h) || h->nlmsg_len > rest.n)
+				break;
 			if (take(q, h, &result, err))
 				return result;
+			/* The last one need not end at a multiple of four. */
+			rest = str_skip(rest, NLMSG_ALIGN((size_t)h->nlmsg_len));
+		}
 	}
 }
 

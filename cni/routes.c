@@ -242,20 +242,20 @@ static int ensure_vxlan(struct sync *s, struct err *err)
 	if (r < 0 && r != -ERR_NOT_FOUND)
 		return r;
 	vxlan_mac(s->own.net.ip, mac);
-	bool right = r == 0 && str_eq(str_of(l.kind), STR("vxlan")) && memcmp(l.mac, mac, sizeof(mac)) == 0;
-	if (right || (!wanted && r < 0)) {
-		s->vxlan = right ? l.index : 0;
-		return 0;
-	}
+	bool there = r == 0, right = there && str_eq(str_of(l.kind), STR("vxlan")) && memcmp(l.mac, mac, sizeof(mac)) == 0;
+	s->vxlan = right ? l.index : 0;
 	if (!wanted)
 		return 0;
-	/* Our address was another one. */
-	if (r == 0 && (r = link_del(&s->n, l.index, err)) < 0)
-		return r;
 	if ((r = link_get_index(&s->n, s->own.index, &under, err)) < 0)
 		return r;
 	struct link_spec spec = { .name = device, .kind = "vxlan", .vni = VNI, .port = PORT, .local = s->own.net.ip, .mac = mac,
 				  .mtu = under.mtu - (inet_is_v4(s->own.net.ip) ? OVERHEAD_V4 : OVERHEAD_V6) };
+	/* The link below may have changed since; and who made this one may have been killed before it was up. */
+	if (right)
+		return l.mtu == spec.mtu && l.flags & IFF_UP ? 0 : link_set(&s->n, l.index, &(struct link_change){ .up = LINK_ON, .mtu = spec.mtu }, err);
+	/* Our address was another one. */
+	if (there && (r = link_del(&s->n, l.index, err)) < 0)
+		return r;
 	if ((r = link_add(&s->n, &spec, err)) < 0 || (r = link_get(&s->n, device, &l, err)) < 0 ||
 	    (r = link_set(&s->n, l.index, &(struct link_change){ .up = LINK_ON }, err)) < 0)
 		return r;

@@ -1,17 +1,12 @@
-/*
- * Dates are counted as Go counts them: in unsigned days since March 1 of a year so early that every int64 of seconds has a
- * date, and with a leap day that ends its year.
- */
+/* Times and durations as Go reads and writes them. */
 #include "codec/time.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { DAY = 24 * 60 * 60, DAYS_PER_ERA = 146097 /* of 400 years */, QUOTE_MAX = 500 };
+#include "base/calendar.h"
 
-#define EPOCH_YEARS UINT64_C(292277022400)
-/* From that March 1 to 1970: whole eras up to the year 0, then 719,468 days. */
-#define EPOCH_DAYS (EPOCH_YEARS / 400 * DAYS_PER_ERA + 719468)
+enum { QUOTE_MAX = 500 };
 
 /* As package time quotes: all that is not ASCII as \xNN. Cut when longer than any error message. */
 static const char *quote(str s, char out[QUOTE_MAX])
@@ -33,35 +28,6 @@ static const char *quote(str s, char out[QUOTE_MAX])
 }
 
 /* ---- calendar ---- */
-
-struct civil {
-	int64_t year;
-	unsigned month, day, hour, minute, second;
-};
-
-static int64_t civil_to_seconds(const struct civil *c)
-{
-	uint64_t year = (uint64_t)c->year + EPOCH_YEARS - (c->month <= 2);
-	unsigned month = (c->month + 9) % 12, of_era = (unsigned)(year % 400);
-	uint64_t days = year / 400 * DAYS_PER_ERA + of_era * 365 + of_era / 4 - of_era / 100 + (153 * month + 2) / 5 + c->day - 1;
-	uint64_t seconds = (days - EPOCH_DAYS) * DAY + c->hour * 3600 + c->minute * 60 + c->second;
-	return (int64_t)seconds;
-}
-
-static struct civil civil_of_seconds(int64_t seconds)
-{
-	uint64_t absolute = (uint64_t)seconds + EPOCH_DAYS * DAY, days = absolute / DAY;
-	unsigned rest = (unsigned)(absolute % DAY), of_era = (unsigned)(days % DAYS_PER_ERA);
-	unsigned year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-	unsigned of_year = of_era - (365 * year + year / 4 - year / 100), month = (5 * of_year + 2) / 153;
-	struct civil c = {
-		.month = month < 10 ? month + 3 : month - 9,
-		.day = of_year - (153 * month + 2) / 5 + 1,
-		.hour = rest / 3600, .minute = rest / 60 % 60, .second = rest % 60,
-	};
-	c.year = (int64_t)(days / DAYS_PER_ERA * 400 + year + (c.month <= 2) - EPOCH_YEARS);
-	return c;
-}
 
 static unsigned days_in(int64_t year, unsigned month)
 {

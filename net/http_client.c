@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "net/http_proxy.h"
 #include "net/stream_priv.h"
 #include "net/url.h"
 
@@ -38,6 +39,7 @@ struct http_call {
 	struct url url;
 	const char *dial, *key, *label; /* in the arena; label: Get "https://..." */
 	uint16_t port;
+	const struct http_proxy *proxy; /* NULL: none */
 	struct buf out;                 /* the request's head */
 	str body;
 	bool reused, streamed, chunked, sent, head_known, method_head;
@@ -227,11 +229,20 @@ static void add_framing(struct http_call *call, const struct http_request *q)
 	http1_add_header(&call->out, STR("content-length"), str_span(digits, (size_t)len));
 }
 
+/* Does the proxy ask the server itself, instead of passing bytes on? */
+static bool takes_whole_requests(const struct http_call *call)
+{
+	return call->proxy && call->proxy->kind != HTTP_PROXY_SOCKS5 && str_eq(call->url.scheme, STR("http"));
+}
+
 static void make_head(struct http_call *call, const struct http_request *q)
 {
 	const struct url *u = &call->url;
 	str host = http_header_find(q->headers, q->n_headers, STR("host"));
 	str target = u->path.n ? u->path : STR("/");
+	bool absolute = takes_whole_requests(call);
+	if (absolute)
+		target = arena_printf(&call->arena, "http://" STR_FMT STR_FMT, STR_ARG(u->authority), STR_ARG(target));
 	if (u->query.n)
 		target = arena_printf(&call->arena, STR_FMT "?" STR_FMT, STR_ARG(target), STR_ARG(u->query));
 	http1_add_request(&call->out, q->method, target);
@@ -239,6 +250,8 @@ static void make_head(struct http_call *call, const struct http_request *q)
 	for (size_t i = 0; i < q->n_headers; i++)
 		if (!is_own_header(q->headers[i].name))
 			http1_add_header(&call->out, q->headers[i].name, q->headers[i].value);
+	if (absolute && call->proxy->authorization.n)
+		http1_add_header(&call->out, STR("proxy-authorization"), call->proxy->authorization);
 	add_framing(call, q);
 	http1_add_end(&call->out);
 }
@@ -262,13 +275,15 @@ static int call_init(struct http_call *call, const struct http_request *q, struc
 		return err_wrap(err, r, "%s", call->label);
 	call->dial = arena_str(&call->arena, q->dial ? str_of(q->dial) : call->url.host).p;
 	call->port = q->dial_port ? q->dial_port : call->url.port;
+	call->proxy = q->proxy;
 	call->streamed = q->streamed;
 	call->chunked = q->streamed && q->content_length < 0;
 	call->left = q->streamed && q->content_length > 0 ? (uint64_t)q->content_length : 0;
 	call->body = q->streamed ? STR_NONE : q->body;
 	call->method_head = str_eq(q->method, STR("HEAD"));
 	call->repeatable = is_repeatable(q);
-	call->key = arena_printf(&call->arena, STR_FMT "|%s|%u", STR_ARG(call->url.scheme), call->dial, call->port).p;
+	call->key = arena_printf(&call->arena, STR_FMT "|%s|%u|%s|%u", STR_ARG(call->url.scheme), call->dial, call->port,
+				 call->proxy ? call->proxy->host : "", call->proxy ? call->proxy->port : 0).p;
 	make_head(call, q);
 	return buf_check(&call->out, "the head of the request", err);
 }
@@ -276,12 +291,24 @@ static int call_init(struct http_call *call, const struct http_request *q, struc
 /* ---- sending ---- */
 
 /* (suspends) */
+static int dial_stream(struct http_call *call, struct stream **ret, struct err *err)
+{
+	bool https = str_eq(call->url.scheme, STR("https"));
+	struct tls_context *tls = call->client->o.tls;
+	if (takes_whole_requests(call))
+		return http_proxy_connect(call->proxy, tls, ret, err);
+	if (call->proxy)
+		return http_proxy_dial(call->proxy, call->dial, call->port, tls, https, ret, err);
+	return stream_dial(call->dial, call->port, https ? tls : NULL, ret, err);
+}
+
+/* (suspends) */
 static int dial(struct http_call *call, struct err *err)
 {
 	struct http_client *c = call->client;
 	struct stream *stream = NULL;
 	DEADLINE_SCOPE(c->o.dial_timeout_ms);
-	int r = stream_dial(call->dial, call->port, str_eq(call->url.scheme, STR("https")) ? c->o.tls : NULL, &stream, err);
+	int r = dial_stream(call, &stream, err);
 	if (r < 0)
 		return err_wrap(err, r, "%s", call->label);
 	size_t n = strlen(call->key) + 1;

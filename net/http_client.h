@@ -24,6 +24,7 @@
 
 struct http_client;
 struct http_call;
+struct http_proxy;
 
 struct http_client_options {
 	struct tls_context *tls;    /* for https; borrowed, must outlive the client */
@@ -45,6 +46,8 @@ struct http_request {
 	/* Where to connect instead of the URL's host: a name, an address, or "unix:/path"; NULL: the URL's. */
 	const char *dial;
 	uint16_t dial_port;         /* 0: the URL's */
+	/* Through this one instead (http_proxy_find), or NULL; borrowed as long as the call. */
+	const struct http_proxy *proxy;
 	/* host, content-length and transfer-encoding are added; a host header here replaces the URL's. */
 	const struct http_header *headers;
 	size_t n_headers;

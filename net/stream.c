@@ -211,12 +211,21 @@ void stream_free(struct stream *s)
 	ERR_clear_error();
 	SSL_free(s->ssl);
 	X509_free(s->refused);
-	(void)close(s->fd);
+	if (s->fd >= 0)
+		(void)close(s->fd);
 	if (s->abort_fd >= 0)
 		(void)close(s->abort_fd);
 	free(s->queue);
 	free(s->unread);
 	free(s);
+}
+
+int stream_release(struct stream *s)
+{
+	int fd = s->fd;
+	s->fd = -1;
+	stream_free(s);
+	return fd;
 }
 
 void stream_freep(struct stream **s) { stream_free(TAKE(*s)); }

@@ -17,6 +17,8 @@ int stream_put(struct stream *s, const void *p, size_t n, struct err *err);
 int stream_send(struct stream *s, struct err *err);
 /* (suspends) Until the descriptor has one of these events, as poll(2) has them. */
 int stream_wait(struct stream *s, short events, struct err *err);
+/* Frees a stream in the clear of which all that was read was used; its descriptor, which is the caller's. */
+int stream_release(struct stream *s);
 /* Gives memory back that an idle stream does not need. */
 void stream_trim(struct stream *s);
 /* Is it open, with nothing to be read? When not, it is good for nothing any more: a byte may have been lost. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/pidfd.h>
 
+#include "base/file.h"
 #include "oci/oci_priv.h"
 #include "oci/state.h"
 #include "oci/sync.h"
@@ -80,5 +81,5 @@ int process_write_pid(const char *path, pid_t pid, struct err *err)
 {
 	char text[16];
 	snprintf(text, sizeof(text), "%d", (int)pid);
-	return state_write_file(path, str_of(text), 0644, err);
+	return file_replace(path, str_of(text), 0644, err);
 }

@@ -159,6 +159,16 @@ static int cli_resume(struct cli *c, struct err *err)
 	return oci_pause(c->root, c->argv[0], false, err);
 }
 
+/* In either case; libc's functions for that are large in a static program. */
+static bool is_signal(str name, str known)
+{
+	bool same = name.n == known.n;
+
+	for (size_t i = 0; i < name.n && same; i++)
+		same = (name.p[i] >= 'a' && name.p[i] <= 'z' ? name.p[i] - 'a' + 'A' : name.p[i]) == known.p[i];
+	return same;
+}
+
 static int parse_signal(const char *text, int *ret, struct err *err)
 {
 	str name = str_of(text);
@@ -168,11 +178,11 @@ static int parse_signal(const char *text, int *ret, struct err *err)
 		*ret = (int)number;
 		return 0;
 	}
-	if (name.n > 3 && strncasecmp(name.p, "SIG", 3) == 0)
+	if (str_starts(name, STR("SIG")) || str_starts(name, STR("sig")))
 		name = str_skip(name, 3);
 	for (int s = 1; s < NSIG; s++) {
 		const char *known = sigabbrev_np(s);
-		if (known && strcasecmp(known, name.p) == 0) {
+		if (known && is_signal(name, str_of(known))) {
 			*ret = s;
 			return 0;
 		}

@@ -6,7 +6,6 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/capability.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -256,32 +255,40 @@ static int print_stats(struct cli *c, struct cgroup *cgroup, struct err *err)
 	return r;
 }
 
+static void tell_oom(struct cli *c, struct cgroup *cgroup, uint64_t *kills)
+{
+	struct cgroup_stats stats;
+
+	if (cgroup_stats(cgroup, &stats, NULL) < 0 || stats.oom_kills <= *kills)
+		return;
+	*kills = stats.oom_kills;
+	(void)cli_print(OBJECT(c->arena, F(type, VAL_LIT("oom")), F(id, VAL_STR(str_of(c->argv[0])))), 0, NULL);
+	fflush(stdout);
+}
+
 static int follow(struct cli *c, struct cgroup *cgroup, const struct state *s, int interval_ms, struct err *err)
 {
+	enum { SETTLE_MS = 50 };
 	CLEANUP(fd_close) int oom = cgroup_oom_fd(cgroup, err);
 	CLEANUP(fd_close) int process = state_pidfd(s, err);
-	uint64_t kills = 0;
-	struct cgroup_stats stats;
+	struct cgroup_stats stats = { 0 };
 
 	if (oom < 0 || process < 0)
 		return oom < 0 ? oom : process;
-	if (cgroup_stats(cgroup, &stats, err) == 0)
-		kills = stats.oom_kills;
-	for (;;) {
+	(void)cgroup_stats(cgroup, &stats, NULL);
+	for (uint64_t kills = stats.oom_kills;;) {
 		struct pollfd p[2] = { { process, POLLIN, 0 }, { oom, POLLIN | POLLPRI, 0 } };
 		int n = poll(p, 2, interval_ms);
 		int r = n == 0 ? print_stats(c, cgroup, err) : 0;
+		uint64_t count;
+		if (n > 0 && p[1].revents) {
+			(void)!read(oom, &count, sizeof(count));
+			/* v1 tells it before something is killed for it. */
+			(void)poll(p, 1, SETTLE_MS);
+		}
+		tell_oom(c, cgroup, &kills);
 		if (r < 0 || (n > 0 && p[0].revents))
 			return r;
-		if (n <= 0)
-			continue;
-		uint64_t count;
-		(void)!read(oom, &count, sizeof(count));
-		if (cgroup_stats(cgroup, &stats, err) == 0 && stats.oom_kills > kills) {
-			kills = stats.oom_kills;
-			(void)cli_print(OBJECT(c->arena, F(type, VAL_LIT("oom")), F(id, VAL_STR(str_of(c->argv[0])))), 0, err);
-			fflush(stdout);
-		}
 	}
 }
 
@@ -320,19 +327,10 @@ static struct val texts(struct arena *a, const char *const *text, size_t n)
 static struct val capability_names(struct arena *a)
 {
 	struct val_builder list = val_builder(a);
+	const char *name;
 
-	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++) {
-		char *name = cap_to_name(cap);
-		char upper[64];
-		size_t n = 0;
-		for (; name && name[n] && n + 1 < sizeof(upper); n++)
-			upper[n] = name[n] >= 'a' && name[n] <= 'z' ? (char)(name[n] - 'a' + 'A') : name[n];
-		upper[n] = '\0';
-		/* One that libcap has no name for is given as its number. */
-		if (n && upper[0] == 'C')
-			val_add_item(&list, VAL_STR(arena_str(a, str_of(upper))));
-		cap_free(name);
-	}
+	for (unsigned cap = 0; (name = spec_cap_name(cap)); cap++)
+		val_add_item(&list, VAL_STR(str_of(name)));
 	return val_end_list(&list);
 }
 

@@ -71,7 +71,7 @@ static int keep_config(const struct creation *c, struct err *err)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	int r = file_read(arena_printf(&a, "%s/config.json", c->spec.bundle).p, &text, err);
 
-	return r < 0 ? r : state_write_file(arena_printf(&a, "%s/config.json", c->state.folder).p, buf_str(&text), 0600, err);
+	return r < 0 ? r : file_replace(arena_printf(&a, "%s/config.json", c->state.folder).p, buf_str(&text), 0600, err);
 }
 
 static int fill_state(struct creation *c, struct err *err)

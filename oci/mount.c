@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "codec/atoms.h"
+#include "oci/copy.h"
 #include "oci/oci_priv.h"
 #include "oci/spec.h"
 
@@ -29,7 +30,7 @@ enum option_kind {
 	OPTION_REMOUNT,
 	OPTION_SUPER,          /* of the file system as a whole: passed on to it */
 	OPTION_NOTHING,        /* the default, or without effect since long */
-	OPTION_REFUSED,
+	OPTION_COPY,           /* a tmpfs begins with what was there */
 };
 
 static const struct {
@@ -97,7 +98,7 @@ static const struct {
 	{ "suid", OPTION_CLEAR, MOUNT_ATTR_NOSUID },
 	{ "symfollow", OPTION_CLEAR, MOUNT_ATTR_NOSYMFOLLOW },
 	{ "sync", OPTION_SUPER, 0 },
-	{ "tmpcopyup", OPTION_REFUSED, 0 },
+	{ "tmpcopyup", OPTION_COPY, 0 },
 	{ "unbindable", OPTION_PROPAGATION, MS_UNBINDABLE },
 };
 
@@ -106,8 +107,7 @@ struct val mount_options(struct arena *a)
 	struct val_builder b = val_builder(a);
 
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		if (options[i].kind != OPTION_REFUSED)
-			val_add_item(&b, VAL_STR(str_of(options[i].name)));
+		val_add_item(&b, VAL_STR(str_of(options[i].name)));
 	return val_end_list(&b);
 }
 
@@ -139,7 +139,7 @@ static void change_atime(uint64_t *on, uint64_t *off, uint64_t way)
 	*off |= MOUNT_ATTR__ATIME;
 }
 
-static int apply_option(struct mount *m, size_t i, struct err *err)
+static void apply_option(struct mount *m, size_t i)
 {
 	uint64_t value = options[i].value;
 
@@ -163,11 +163,10 @@ static int apply_option(struct mount *m, size_t i, struct err *err)
 		m->recursive_idmap |= value != 0;
 		break;
 	case OPTION_REMOUNT: m->remount = true; break;
-	case OPTION_REFUSED: return err_set(err, ERR_INVALID, "option %s is not supported", options[i].name);
+	case OPTION_COPY: m->copy = true; break;
 	case OPTION_SUPER:
 	case OPTION_NOTHING: break;
 	}
-	return 0;
 }
 
 static int read_options(struct val list, struct arena *a, struct mount *m, struct err *err)
@@ -176,9 +175,8 @@ static int read_options(struct val list, struct arena *a, struct mount *m, struc
 
 	VAL_EACH(o, list) {
 		size_t i = find_option(val_as_str(*o));
-		int r = i < ARRAY_LEN(options) ? apply_option(m, i, err) : 0;
-		if (r < 0)
-			return r;
+		if (i < ARRAY_LEN(options))
+			apply_option(m, i);
 	}
 	VAL_EACH(o, list) {
 		str name = val_as_str(*o);
@@ -217,6 +215,8 @@ int mount_read(struct val entry, struct arena *a, struct mount *ret, struct err 
 	if (m.idmap && !m.bind)
 		return err_set(err, ERR_INVALID, "config.json: mounts: %s: id-mapped mounts are only supported for bind-mounts",
 			       m.destination);
+	if (m.copy && !str_eq(str_of(m.type), STR("tmpfs")))
+		return err_set(err, ERR_INVALID, "config.json: mounts: %s: tmpcopyup is only supported for tmpfs", m.destination);
 	if (!m.bind && !m.remount && !*m.type)
 		return err_set(err, ERR_INVALID, "config.json: mounts: %s: the type is missing", m.destination);
 	*ret = m;
@@ -460,7 +460,11 @@ static int open_new(const struct mount *m, int target, struct err *err)
 	if (tmpfs && str_find(m->data, STR("mode=")) < 0 && fstat(target, &st) == 0)
 		buf_addf(&list, "%smode=%o", list.n ? "," : "", (unsigned)st.st_mode & 07777);
 	uint64_t late = tmpfs ? MOUNT_ATTR_RDONLY : 0;
-	return mount_new(m->type, *m->source ? m->source : m->type, buf_str(&list), (m->set | m->recursive_set) & ~late, err);
+	int tree = mount_new(m->type, *m->source ? m->source : m->type, buf_str(&list), (m->set | m->recursive_set) & ~late, err);
+	int r = tree >= 0 && m->copy ? copy_tree(target, tree, err) : 0;
+	if (r < 0)
+		fd_close(&tree);
+	return r < 0 ? r : tree;
 }
 
 static int attach(struct mount *m, int root, struct err *err)

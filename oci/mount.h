@@ -15,6 +15,7 @@ enum { MOUNT_PROPAGATIONS_MAX = 8 };
 struct mount {
 	const char *destination, *type, *source;
 	bool bind, recursive, remount, idmap, recursive_idmap;
+	bool copy;                             /* a tmpfs begins with what was there */
 	uint64_t set, clear;                   /* MOUNT_ATTR_* of the mount itself */
 	uint64_t recursive_set, recursive_clear; /* and of all below it */
 	unsigned long propagation[MOUNT_PROPAGATIONS_MAX]; /* MS_*, with MS_REC; in the order given */

@@ -52,8 +52,8 @@ TEST(mount_read_wrong)
 		{ "{\"destination\":\"/a\"}", "config.json: mounts: /a: the type is missing" },
 		{ "{\"destination\":\"/a\",\"type\":\"bind\",\"options\":[\"size=1\"]}",
 		  "config.json: mounts: /a: bind mounts cannot have any filesystem-specific options applied" },
-		{ "{\"destination\":\"/a\",\"type\":\"tmpfs\",\"options\":[\"tmpcopyup\"]}",
-		  "config.json: mounts: /a: option tmpcopyup is not supported" },
+		{ "{\"destination\":\"/a\",\"type\":\"bind\",\"options\":[\"tmpcopyup\"]}",
+		  "config.json: mounts: /a: tmpcopyup is only supported for tmpfs" },
 		{ "{\"destination\":\"/a\",\"type\":\"tmpfs\",\"options\":[\"idmap\"]}",
 		  "config.json: mounts: /a: id-mapped mounts are only supported for bind-mounts" },
 	};

@@ -7,7 +7,7 @@
  *	container.c    create, start, state, delete         state.h     state.json of a container, under --root
  *	init.c         all between clone3 and execve, in the order of the story
  *	sync.h         what parent and child tell each other, failures with their step and errno; attend.h: the parent's half
- *	namespaces.c   new and joined ones, id maps         rootfs.c    mounts, pivot_root; mount.h: one mount safely
+ *	namespaces.c   new and joined ones, id maps         rootfs.c    mounts, pivot_root; mount.h: one mount safely; copy.h
  *	devices.c      /dev                                 process.c   user, groups, capabilities, rlimits, labels
  *	cgroup.h       cgroups, v1 and v2                   seccomp.c   the filter
  *	exec.c         one more process in a container      hooks.c     programs at six moments

@@ -109,7 +109,12 @@ void rootfs_close(struct rootfs *r)
 /* Nothing that is mounted here shall be seen outside, and the place where the new root is put least of all. */
 static int attach_root(struct rootfs *r, struct err *err)
 {
-	if (mount(NULL, "/", NULL, r->propagation ? r->propagation : MS_SLAVE | MS_REC, NULL) < 0)
+	unsigned long old = r->propagation ? r->propagation : MS_SLAVE | MS_REC;
+
+	/* What is to be unbindable in the end has still to be bound from here. */
+	if (old & MS_UNBINDABLE)
+		old = MS_PRIVATE | (old & MS_REC);
+	if (mount(NULL, "/", NULL, old, NULL) < 0)
 		return err_sys(err, errno, "propagation of /");
 	if (mount(NULL, "/", NULL, MS_PRIVATE, NULL) < 0)
 		return err_sys(err, errno, "making / private");

@@ -2,9 +2,10 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/capability.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -169,20 +170,17 @@ static int check_refused(const struct spec *s, struct err *err)
 	return 0;
 }
 
-int spec_read_file(const char *file, const char *bundle, struct arena *a, struct spec *ret, struct err *err)
+int spec_decode(str text, const char *bundle, struct arena *a, struct spec *ret, struct err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(CONFIG_MAX);
 	struct spec s = { .bundle = arena_str(a, str_of(bundle)).p };
 	int r;
 
-	if ((r = file_read(file, &text, err)) < 0)
-		return r;
-	if ((r = json_decode(a, arena_str(a, buf_str(&text)), &(struct json_decode_options){ 0 }, &s.config, err)) < 0)
-		return err_wrap(err, r, "%s", file);
+	if ((r = json_decode(a, arena_str(a, text), &(struct json_decode_options){ 0 }, &s.config, err)) < 0)
+		return err_wrap(err, r, "config.json");
 	if (!val_is(s.config, VAL_OBJECT))
 		return wrong(err, "it", "no object");
 	s.linux_part = val_get(s.config, linux);
-	if ((r = check_version(s.config, err)) < 0 || (r = read_root(a, &s, err)) < 0 || (r = read_namespaces(a, &s, err)) < 0)
+	if ((r = check_version(s.config, err)) < 0 || (r = read_namespaces(a, &s, err)) < 0)
 		return r;
 	if ((r = check_namespaces(&s, err)) < 0 || (r = check_mounts(val_get(s.config, mounts), err)) < 0)
 		return r;
@@ -190,6 +188,14 @@ int spec_read_file(const char *file, const char *bundle, struct arena *a, struct
 		return r;
 	*ret = s;
 	return 0;
+}
+
+int spec_read_file(const char *file, const char *bundle, struct arena *a, struct spec *ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(CONFIG_MAX);
+	int r = file_read(file, &text, err);
+
+	return r < 0 ? r : spec_decode(buf_str(&text), bundle, a, ret, err);
 }
 
 int spec_read(const char *bundle, struct arena *a, struct spec *ret, struct err *err)
@@ -200,10 +206,27 @@ int spec_read(const char *bundle, struct arena *a, struct spec *ret, struct err 
 		return err_sys(err, errno, "bundle %s", bundle);
 	const char *absolute = arena_str(a, str_of(real)).p;
 	free(real);
-	return spec_read_file(arena_printf(a, "%s/config.json", absolute).p, absolute, a, ret, err);
+	int r = spec_read_file(arena_printf(a, "%s/config.json", absolute).p, absolute, a, ret, err);
+	return r < 0 ? r : read_root(a, ret, err);
 }
 
 /* ---- the process ---- */
+
+#define CAP(name) [CAP_##name] = "CAP_" #name
+
+static const char *const cap_names[] = {
+	CAP(CHOWN), CAP(DAC_OVERRIDE), CAP(DAC_READ_SEARCH), CAP(FOWNER), CAP(FSETID), CAP(KILL), CAP(SETGID), CAP(SETUID), CAP(SETPCAP),
+	CAP(LINUX_IMMUTABLE), CAP(NET_BIND_SERVICE), CAP(NET_BROADCAST), CAP(NET_ADMIN), CAP(NET_RAW), CAP(IPC_LOCK), CAP(IPC_OWNER),
+	CAP(SYS_MODULE), CAP(SYS_RAWIO), CAP(SYS_CHROOT), CAP(SYS_PTRACE), CAP(SYS_PACCT), CAP(SYS_ADMIN), CAP(SYS_BOOT), CAP(SYS_NICE),
+	CAP(SYS_RESOURCE), CAP(SYS_TIME), CAP(SYS_TTY_CONFIG), CAP(MKNOD), CAP(LEASE), CAP(AUDIT_WRITE), CAP(AUDIT_CONTROL), CAP(SETFCAP),
+	CAP(MAC_OVERRIDE), CAP(MAC_ADMIN), CAP(SYSLOG), CAP(WAKE_ALARM), CAP(BLOCK_SUSPEND), CAP(AUDIT_READ), CAP(PERFMON), CAP(BPF),
+	CAP(CHECKPOINT_RESTORE),
+};
+
+const char *spec_cap_name(unsigned cap)
+{
+	return cap < ARRAY_LEN(cap_names) && prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0 ? cap_names[cap] : NULL;
+}
 
 int spec_caps(struct val list, uint64_t *ret, struct err *err)
 {
@@ -212,15 +235,13 @@ int spec_caps(struct val list, uint64_t *ret, struct err *err)
 	if (!val_is_nil(list) && !val_is(list, VAL_LIST))
 		return wrong(err, "process.capabilities", "its members must be lists");
 	VAL_EACH(c, list) {
-		char name[64];
 		str s = val_as_str(*c);
-		cap_value_t cap;
-		if (s.n >= sizeof(name) || !str_starts(s, STR("CAP_")))
+		if (!str_starts(s, STR("CAP_")))
 			return err_set(err, ERR_INVALID, "config.json: process.capabilities: \"" STR_FMT "\" is no capability", STR_ARG(s));
-		memcpy(name, s.p, s.n);
-		name[s.n] = '\0';
-		if (cap_from_name(name, &cap) == 0 && cap >= 0 && cap < 64 && cap < cap_max_bits())
-			bits |= UINT64_C(1) << cap;
+		/* One that this kernel does not have cannot be given: left out, as others do. */
+		for (unsigned cap = 0; cap < ARRAY_LEN(cap_names); cap++)
+			if (str_eq(s, str_of(cap_names[cap])) && spec_cap_name(cap))
+				bits |= UINT64_C(1) << cap;
 	}
 	*ret = bits;
 	return 0;

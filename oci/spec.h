@@ -38,8 +38,10 @@ struct spec {
 
 /* Everything is in the arena. -ERR_NOT_FOUND: there is no config.json; -ERR_INVALID: "linux.x: what is wrong". */
 int spec_read(const char *bundle, struct arena *a, struct spec *ret, struct err *err);
-/* The same from a config.json somewhere, such as the one that is kept beside the state. */
+/* From a config.json somewhere, such as the one that is kept beside the state. rootfs is NULL: it may be gone. */
 int spec_read_file(const char *file, const char *bundle, struct arena *a, struct spec *ret, struct err *err);
+/* The same from its text. */
+int spec_decode(str text, const char *bundle, struct arena *a, struct spec *ret, struct err *err);
 
 static inline bool spec_is_new(const struct spec *s, enum namespace_kind k) { return s->ns[k].wanted && !s->ns[k].path; }
 
@@ -70,6 +72,8 @@ struct process {
 int spec_process(struct val process, struct arena *a, struct process *ret, struct err *err);
 /* The bits of a list of "CAP_x"; names that this kernel does not have are left out, those that nobody knows are an error. */
 int spec_caps(struct val list, uint64_t *ret, struct err *err);
+/* "CAP_CHOWN" of 0, and so on; NULL from the first one on that the kernel, or we, do not know. */
+const char *spec_cap_name(unsigned cap);
 
 /* A text that is passed to the kernel: -ERR_INVALID for one with a zero byte; "" for none. */
 int spec_text(struct arena *a, struct val v, const char *what, const char **ret, struct err *err);

@@ -75,7 +75,7 @@ TEST(spec_read)
 		{ "[]", "config.json: it: no object" },
 		{ "{}", "config.json: ociVersion: it is missing" },
 		{ "{\"ociVersion\":\"2.0.0\"}", "config.json: ociVersion: \"2.0.0\" is not 1.x" },
-		{ "{\"ociVersion\":\"1.0.2\"}", "config.json: root.path: it is missing" },
+		{ "{\"ociVersion\":\"1.0.2\",\"linux\":{\"namespaces\":[{\"type\":\"mount\"}]}}", "config.json: root.path: it is missing" },
 		{ "{\"ociVersion\":\"1.0.2\",\"root\":{\"path\":\"r\"}}", "config.json: linux.namespaces: a new mount namespace is needed" },
 		{ "{\"ociVersion\":\"1.0.2\",\"root\":{\"path\":\"r\"},\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"pid\"}]}}",
 		  "config.json: linux.namespaces: pid is there twice" },

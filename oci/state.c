@@ -63,18 +63,13 @@ void state_close(struct state *s)
 	fd_close(&s->dir);
 }
 
-static int read_json(struct state *s, struct arena *a, struct err *err)
+int state_decode(str text, struct arena *a, struct state *s, struct err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(STATE_MAX);
 	struct val v;
-	int r = file_read(arena_printf(a, "%s/state.json", s->folder).p, &text, err);
+	int r = json_decode(a, arena_str(a, text), &(struct json_decode_options){ 0 }, &v, err);
 
-	if (r == -ERR_NOT_FOUND)
-		return err_set(err, ERR_NOT_FOUND, "container does not exist");
 	if (r < 0)
 		return r;
-	if ((r = json_decode(a, arena_str(a, buf_str(&text)), &(struct json_decode_options){ 0 }, &v, err)) < 0)
-		return err_wrap(err, r, "%s/state.json", s->folder);
 	s->version = val_str(v, ociVersion);
 	s->bundle = arena_str(a, val_str(v, bundle));
 	s->rootfs = val_str(v, rootfs);
@@ -86,6 +81,19 @@ static int read_json(struct state *s, struct arena *a, struct err *err)
 	s->own_pids = val_bool(v, ownPids);
 	s->annotations = val_get(v, annotations);
 	return 0;
+}
+
+static int read_json(struct state *s, struct arena *a, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(STATE_MAX);
+	int r = file_read(arena_printf(a, "%s/state.json", s->folder).p, &text, err);
+
+	if (r == -ERR_NOT_FOUND)
+		return err_set(err, ERR_NOT_FOUND, "container does not exist");
+	if (r < 0)
+		return r;
+	r = state_decode(buf_str(&text), a, s, err);
+	return r < 0 ? err_wrap(err, r, "%s/state.json", s->folder) : 0;
 }
 
 int state_open(const char *root, const char *id, bool lock, struct arena *a, struct state *ret, struct err *err)
@@ -108,30 +116,6 @@ int state_open(const char *root, const char *id, bool lock, struct arena *a, str
 	return 0;
 }
 
-int state_write_file(const char *path, str content, mode_t mode, struct err *err)
-{
-	/* Without fsync: it tells of processes, and after a crash of the machine there are none. */
-	CLEANUP(buf_done) struct buf temporary = BUF_INIT(PATH_MAX);
-	ptrdiff_t slash = str_rchr(str_of(path), '/');
-
-	buf_addf(&temporary, "%.*s.%s.XXXXXX", (int)(slash + 1), path, path + slash + 1);
-	CLEANUP(fd_close) int fd = temporary.overflow ? -1 : mkostemp(temporary.p, O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(err, errno, "%s", path);
-	while (content.n) {
-		ssize_t n = write(fd, content.p, content.n);
-		if (n < 0 && errno != EINTR)
-			break;
-		content = str_skip(content, n > 0 ? (size_t)n : 0);
-	}
-	if (content.n || fchmod(fd, mode) < 0 || rename(temporary.p, path) < 0) {
-		int sys = errno;
-		unlink(temporary.p);
-		return err_sys(err, sys, "%s", path);
-	}
-	return 0;
-}
-
 int state_save(const struct state *s, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
@@ -142,7 +126,7 @@ int state_save(const struct state *s, struct err *err)
 			      F(ownPids, val_of_bool(s->own_pids)), F(annotations, s->annotations));
 	int r = json_encode(&text, v, &(struct json_encode_options){ .plain = true }, err);
 
-	return r < 0 ? r : state_write_file(arena_printf(&a, "%s/state.json", s->folder).p, buf_str(&text), 0600, err);
+	return r < 0 ? r : file_replace(arena_printf(&a, "%s/state.json", s->folder).p, buf_str(&text), 0600, err);
 }
 
 int state_remove(const char *root, struct state *s, struct err *err)

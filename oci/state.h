@@ -31,13 +31,12 @@ int state_check_id(const char *id, struct err *err);
 int state_make(const char *root, const char *id, struct arena *a, struct state *ret, struct err *err);
 /* What is there; -ERR_NOT_FOUND "container does not exist". lock: for who changes something. Texts are in the arena. */
 int state_open(const char *root, const char *id, bool lock, struct arena *a, struct state *ret, struct err *err);
+/* state.json into the members that it has; id, dir and folder stay. */
+int state_decode(str text, struct arena *a, struct state *s, struct err *err);
 void state_close(struct state *s);
 int state_save(const struct state *s, struct err *err);
 /* Removes the folder with all that is in it. */
 int state_remove(const char *root, struct state *s, struct err *err);
-
-/* Writes a file of the folder so that it is there as a whole or not at all. */
-int state_write_file(const char *path, str content, mode_t mode, struct err *err);
 
 enum oci_status state_status(const struct state *s);
 const char *state_status_name(enum oci_status status);

@@ -6,8 +6,9 @@
 #include "base/log.h"
 #include "codec/atoms.h"
 #include "oci/cgroup.h"
+#include "runtime/userns.h"
 
-#define OCI_VERSION "1.2.0"
+#define OCI_VERSION "1.0.2" /* older runtimes refuse what is newer */
 #define DEFAULT_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 enum { SANDBOX_OOM_SCORE = -998, SANDBOX_SHARES = 2 };
@@ -114,6 +115,8 @@ static struct val container_namespaces(const struct config_input *in, struct are
 	int pod = (int)in->sandbox->pid;
 
 	add_namespace(&b, "mount", NULL);
+	if (sandbox_userns(in->sandbox, a))
+		add_namespace(&b, "user", sandbox_userns(in->sandbox, a));
 	if (!sandbox_host_network(in->sandbox)) {
 		add_namespace(&b, "network", sandbox_netns(in->sandbox, a));
 		add_namespace(&b, "uts", runtime_text(a, "/proc/%d/ns/uts", pod));
@@ -129,12 +132,14 @@ static struct val container_namespaces(const struct config_input *in, struct are
 	return val_end_list(&b);
 }
 
-static struct val sandbox_namespaces(const struct sandbox *s, struct arena *a)
+static struct val first_namespaces(const struct sandbox *s, struct arena *a)
 {
-	struct val options = val_get(sandbox_security(s), namespaceOptions);
+	struct val options = sandbox_namespaces(s);
 	struct val_builder b = val_builder(a);
 
 	add_namespace(&b, "mount", NULL);
+	if (sandbox_userns(s, a))
+		add_namespace(&b, "user", sandbox_userns(s, a));
 	if (!sandbox_host_network(s)) {
 		add_namespace(&b, "network", sandbox_netns(s, a));
 		add_namespace(&b, "uts", NULL);
@@ -144,6 +149,26 @@ static struct val sandbox_namespaces(const struct sandbox *s, struct arena *a)
 	if (!runtime_is(val_get(options, pid), "NODE"))
 		add_namespace(&b, "pid", NULL);
 	return val_end_list(&b);
+}
+
+/* A container is in the user namespace of its pod. */
+static int check_userns(const struct config_input *in, struct val security, struct err *err)
+{
+	struct val pod = sandbox_namespaces(in->sandbox), own = val_get(security, namespaceOptions);
+	int r = userns_check(own, err);
+
+	if (r == 0 && (userns_wanted(pod) != userns_wanted(own) ||
+		       (userns_wanted(pod) && !val_equal(val_get(pod, usernsOptions), val_get(own, usernsOptions)))))
+		return err_set(err, ERR_INVALID, "user namespace config for sandbox is different from container");
+	return r;
+}
+
+/* "uidMappings" or "gidMappings" of config.json: nothing for a pod without a user namespace. */
+static struct val mappings_of(const struct sandbox *s, struct arena *a, bool users)
+{
+	struct val userns = val_get(sandbox_namespaces(s), usernsOptions);
+
+	return sandbox_userns(s, a) ? userns_oci(a, users ? val_get(userns, uids) : val_get(userns, gids)) : VAL_EMPTY;
 }
 
 /* ---- annotations ---- */
@@ -205,11 +230,8 @@ int config_json_container(const struct config_input *in, struct arena *a, struct
 
 	if (val_bool(security, privileged) && !val_bool(sandbox_security(in->sandbox), privileged))
 		return err_set(err, ERR_INTERNAL, "no privileged container allowed in sandbox");
-	if (val_has(security, namespaceOptions, usernsOptions) &&
-	    !runtime_is(val_get(security, namespaceOptions, usernsOptions, mode), "NODE"))
-		return err_set(err, ERR_METHOD_NOT_ALLOWED, "user namespaces are not supported");
-	if (val_len(val_get(in->config, CDIDevices)))
-		return err_set(err, ERR_METHOD_NOT_ALLOWED, "CDI devices are not supported");
+	if ((r = check_userns(in, security, err)) < 0)
+		return r;
 	if ((r = container_args(in, a, &args, err)) < 0 || (r = config_mounts(in, a, &mounts, &propagation, err)) < 0 ||
 	    (r = config_devices(in, a, &devices, &rules, err)) < 0 ||
 	    (r = config_seccomp(a, security, capabilities, &seccomp, err)) < 0 ||
@@ -217,7 +239,8 @@ int config_json_container(const struct config_input *in, struct arena *a, struct
 		return r;
 	struct val resources = val_with(a, config_resources(a, val_get(in->config, linux, resources)), rules, devices);
 	struct val linux_part =
-		OBJECT(a, F(namespaces, container_namespaces(in, a)), F(devices, devices), F(cgroupsPath, VAL_STR(str_of(in->cgroup))),
+		OBJECT(a, F(namespaces, container_namespaces(in, a)), F(uidMappings, mappings_of(in->sandbox, a, true)),
+		       F(gidMappings, mappings_of(in->sandbox, a, false)), F(devices, devices), F(cgroupsPath, VAL_STR(str_of(in->cgroup))),
 		       F(resources, resources), F(seccomp, seccomp), F(maskedPaths, paths_or_none(security, val_get(security, maskedPaths))),
 		       F(readonlyPaths, paths_or_none(security, val_get(security, readonlyPaths))),
 		       F(rootfsPropagation, propagation.n ? VAL_STR(propagation) : VAL_EMPTY));
@@ -226,7 +249,7 @@ int config_json_container(const struct config_input *in, struct arena *a, struct
 		      F(root, OBJECT(a, F(path, VAL_STR(str_of(in->root))), F(readonly, val_of_bool(val_bool(security, readonlyRootfs))))),
 		      F(mounts, mounts), F(linux, linux_part),
 		      F(annotations, annotations_of(in->sandbox, a, false, val_str(in->config, metadata, name), in->image_name)));
-	return 0;
+	return config_cdi(in, a, ret, err);
 }
 
 /* ---- a sandbox ---- */
@@ -249,7 +272,7 @@ static struct val sandbox_mounts(const struct sandbox *s, const char *root, stru
 				F(options, LIST(a, VAL_LIT("nosuid"), VAL_LIT("strictatime"), VAL_LIT("mode=755"),
 						VAL_LIT("size=65536k")))));
 	val_add_item(&b, bind_of(a, node_ipc ? "/dev/shm" : sandbox_shm(s, a), "/dev/shm"));
-	val_add_item(&b, bind_of(a, runtime_text(a, "%s/resolv.conf", sandbox_folder(s, a)), "/etc/resolv.conf"));
+	val_add_item(&b, bind_of(a, runtime_text(a, "%s/resolv.conf", sandbox_state_folder(s, a)), "/etc/resolv.conf"));
 	if (!root)
 		val_add_item(&b, bind_of(a, s->runtime->o.pod_program, "/pause"));
 	return val_end_list(&b);
@@ -265,7 +288,8 @@ static struct val sandbox_sysctls(const struct sandbox *s, struct arena *a)
 		return given;
 	if (!val_exists(val_member(given, ports)))
 		given = val_put(a, given, ports, VAL_LIT("0"));
-	if (!val_exists(val_member(given, pings)))
+	/* The kernel wants groups that there are: not all of them are in a user namespace. */
+	if (!sandbox_userns(s, a) && !val_exists(val_member(given, pings)))
 		given = val_put(a, given, pings, VAL_LIT("0 2147483647"));
 	return given;
 }
@@ -310,11 +334,12 @@ int config_json_sandbox(const struct sandbox *s, const char *root, struct val im
 				 VAL_LIT("/proc/timer_stats"));
 	struct val readonly = LIST(a, VAL_LIT("/proc/asound"), VAL_LIT("/proc/bus"), VAL_LIT("/proc/fs"), VAL_LIT("/proc/irq"),
 				   VAL_LIT("/proc/sys"), VAL_LIT("/proc/sysrq-trigger"));
-	struct val linux_part = OBJECT(a, F(namespaces, sandbox_namespaces(s, a)), F(sysctl, sandbox_sysctls(s, a)),
+	struct val linux_part = OBJECT(a, F(namespaces, first_namespaces(s, a)), F(uidMappings, mappings_of(s, a, true)),
+				       F(gidMappings, mappings_of(s, a, false)), F(sysctl, sandbox_sysctls(s, a)),
 				       F(cgroupsPath, VAL_STR(str_of(runtime_text(a, "%s/%s", sandbox_cgroup(s, a), s->id)))),
 				       F(resources, resources), F(seccomp, seccomp),
 				       F(maskedPaths, masked), F(readonlyPaths, readonly));
-	str path = str_of(root ? root : runtime_text(a, "%s/rootfs", sandbox_folder(s, a)));
+	str path = str_of(root ? root : sandbox_own_root(s, a));
 	*ret = OBJECT(a, F(ociVersion, VAL_LIT(OCI_VERSION)), F(process, sandbox_process(s, image, a, capabilities)),
 		      F(root, OBJECT(a, F(path, VAL_STR(path)), F(readonly, val_of_bool(true)))),
 		      F(hostname, sandbox_host_network(s) ? VAL_EMPTY : VAL_STR(hostname_of(s, a))),

@@ -4,6 +4,7 @@
  *	config_json.c       the whole                  config_mounts.c    mounts, devices
  *	config_user.c       who it runs as             config_security.c  capabilities, seccomp, AppArmor, SELinux
  *	config_resources.c  limits                     config_volumes.c   volumes that the image declares
+ *	config_cdi.c        devices by CDI
  */
 #ifndef C8S_RUNTIME_CONFIG_JSON_H
 #define C8S_RUNTIME_CONFIG_JSON_H
@@ -31,7 +32,7 @@ struct config_input {
 
 /* (may block: it looks at files of the node) Free trees in the arena. */
 int config_json_container(const struct config_input *in, struct arena *a, struct val *ret, struct err *err);
-/* root: the pause image's; NULL: our own, in the folder. args: VAL_NONE for our own. */
+/* root: the pause image's; NULL: our own. args: VAL_NONE for our own. */
 int config_json_sandbox(const struct sandbox *s, const char *root, struct val image, struct arena *a, struct val *ret, struct err *err);
 /* The process of an exec, from the container's own. */
 struct val config_json_exec(struct arena *a, struct val config_json, struct val args, bool terminal);
@@ -54,6 +55,9 @@ int config_mounts(const struct config_input *in, struct arena *a, struct val *re
 int config_devices(const struct config_input *in, struct arena *a, struct val *ret_devices, struct val *ret_rules, struct err *err);
 /* Folders for the volumes that the image declares, filled with what the image has there. (blocks) Mounts of CRI's form. */
 int config_volumes(const struct config_input *in, struct arena *a, struct val *ret_mounts, struct err *err);
+
+/* What the CDI devices of the container change in the whole. Blocks. */
+int config_cdi(const struct config_input *in, struct arena *a, struct val *config, struct err *err);
 
 struct val config_capabilities(struct arena *a, struct val security);
 /* VAL_NONE: none. */

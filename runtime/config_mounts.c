@@ -15,6 +15,7 @@
 #include "codec/atoms.h"
 #include "oci/cgroup.h"
 #include "runtime/config_json.h"
+#include "runtime/userns.h"
 
 enum { MOUNTS_MAX = 4096, MOUNTINFO_MAX = 64 << 20, DEVICES_MAX = 10000 };
 
@@ -159,7 +160,25 @@ struct wanted_mount {
 	size_t depth, order;
 };
 
-static int add_wanted(struct arena *a, struct val_builder *b, const struct wanted_mount *w, str *propagation, struct err *err)
+/* The mount with the ids that CRI wants for it; a file system that cannot do that is told of now, not when the container starts. */
+static int map_ids(const struct sandbox *s, struct arena *a, struct val m, str source, struct val *mount, struct err *err)
+{
+	struct val uids = val_get(m, uidMappings), gids = val_get(m, gidMappings);
+	const char *userns = sandbox_userns(s, a);
+	int r;
+
+	if (!val_len(uids) && !val_len(gids))
+		return 0;
+	if (!val_len(uids) || !val_len(gids))
+		return err_set(err, ERR_INVALID, "mount \"" STR_FMT "\": UID and GID mappings are needed both", STR_ARG(source));
+	if (userns && (r = userns_check_source(source.p, userns, err)) < 0)
+		return err_wrap(err, r, "idmap mount \"" STR_FMT "\"", STR_ARG(source));
+	*mount = val_with(a, val_with(a, *mount, userns_oci(a, uids), uidMappings), userns_oci(a, gids), gidMappings);
+	return 0;
+}
+
+static int add_wanted(const struct config_input *in, struct arena *a, struct val_builder *b, const struct wanted_mount *w,
+		      str *propagation, struct err *err)
 {
 	const char *options = "";
 	str source;
@@ -172,7 +191,10 @@ static int add_wanted(struct arena *a, struct val_builder *b, const struct wante
 	if ((r = source_of(a, val_str(w->mount, hostPath), &source, err)) < 0 ||
 	    (r = options_of(a, w->mount, source, propagation, &options, err)) < 0)
 		return r;
-	val_add_item(b, mount_of(a, w->destination, STR("bind"), source, options));
+	struct val mount = mount_of(a, w->destination, STR("bind"), source, options);
+	if ((r = map_ids(in->sandbox, a, w->mount, source, &mount, err)) < 0)
+		return r;
+	val_add_item(b, mount);
 	return 0;
 }
 
@@ -212,11 +234,12 @@ static void want(struct wanted *w, struct val m, const char *image)
 }
 
 /* One that CRI does not have something of its own for. */
-static void want_file(struct wanted *w, const char *destination, const char *source, bool readonly)
+static void want_file(struct wanted *w, const char *destination, const char *source, bool readonly, struct val userns)
 {
 	if (!is_wanted(w, str_of(destination)))
 		want(w, OBJECT(w->arena, F(containerPath, VAL_STR(str_of(destination))), F(hostPath, VAL_STR(str_of(source))),
-			       F(readonly, val_of_bool(readonly))), NULL);
+			       F(readonly, val_of_bool(readonly)), F(uidMappings, val_get(userns, uids)),
+			       F(gidMappings, val_get(userns, gids))), NULL);
 }
 
 static void want_pod_files(struct wanted *w, const struct config_input *in)
@@ -224,13 +247,16 @@ static void want_pod_files(struct wanted *w, const struct config_input *in)
 	struct arena *a = w->arena;
 	const struct sandbox *s = in->sandbox;
 	bool readonly = val_bool(in->config, linux, securityContext, readonlyRootfs);
-	const char *folder = sandbox_folder(s, a);
+	const char *folder = sandbox_state_folder(s, a);
 	bool node_ipc = runtime_is(val_get(in->config, linux, securityContext, namespaceOptions, ipc), "NODE");
 
-	want_file(w, "/etc/hostname", runtime_text(a, "%s/hostname", folder), readonly);
-	want_file(w, "/etc/hosts", runtime_text(a, "%s/hosts", folder), readonly);
-	want_file(w, "/etc/resolv.conf", runtime_text(a, "%s/resolv.conf", folder), readonly);
-	want_file(w, "/dev/shm", node_ipc ? "/dev/shm" : sandbox_shm(s, a), false);
+	/* The pod's own root owns them. */
+	struct val userns = sandbox_userns(s, a) ? val_get(sandbox_namespaces(s), usernsOptions) : VAL_EMPTY;
+
+	want_file(w, "/etc/hostname", runtime_text(a, "%s/hostname", folder), readonly, userns);
+	want_file(w, "/etc/hosts", runtime_text(a, "%s/hosts", folder), readonly, userns);
+	want_file(w, "/etc/resolv.conf", runtime_text(a, "%s/resolv.conf", folder), readonly, userns);
+	want_file(w, "/dev/shm", node_ipc ? "/dev/shm" : sandbox_shm(s, a), false, node_ipc ? VAL_EMPTY : userns);
 }
 
 static void add_default(struct val_builder *b, const struct wanted *w, str destination, const char *type, const char *source,
@@ -273,7 +299,7 @@ int config_mounts(const struct config_input *in, struct arena *a, struct val *re
 	add_defaults(&b, &w, val_bool(in->config, linux, securityContext, privileged));
 	*ret_propagation = STR_NONE;
 	for (size_t i = 0; i < w.n && r == 0; i++)
-		r = add_wanted(a, &b, &w.all[i], ret_propagation, err);
+		r = add_wanted(in, a, &b, &w.all[i], ret_propagation, err);
 	*ret_mounts = val_end_list(&b);
 	return r;
 }

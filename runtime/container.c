@@ -101,16 +101,19 @@ int container_save(struct container *c, struct err *err)
 	SHIELD_SCOPE();
 
 	(void)turn_take(&c->saving, NULL);
+	/* a start that is under way may have happened, for whoever reads this after a loss of power */
+	int64_t started_ns = c->started_ns ? c->started_ns : c->starting_ns;
+	bool keep = c->made && !c->removing && (started_ns || c->finished_ns);
 	struct val v = container_record(c);
 	v = val_with(&a, v, c->removing ? VAL_LIT("removing") : c->made ? VAL_LIT("made") : VAL_LIT("creating"), state);
-	v = val_with(&a, v, val_of_int(c->started_ns), startedAt);
+	v = val_with(&a, v, val_of_int(started_ns), startedAt);
 	v = val_with(&a, v, val_of_int(c->finished_ns), finishedAt);
 	v = val_with(&a, v, val_of_int(c->exit_code), exitCode);
 	v = val_with(&a, v, val_of_int(c->pid), pid);
 	v = val_with(&a, v, text_value(c->reason), reason);
 	v = val_with(&a, v, text_value(c->message), message);
 	v = val_with(&a, v, container_resources(c), resources);
-	int r = store_write(container_folder(c, &a), "container.json", v, TYPE(runtimestore_v1, Container), err);
+	int r = store_write(container_folder(c, &a), "container.json", v, TYPE(runtimestore_v1, Container), keep, err);
 	turn_give(&c->saving);
 	return r;
 }

@@ -29,7 +29,8 @@ struct container {
 	pid_t pid;
 	char *reason, *message;          /* NULL: none */
 	bool unknown;
-	bool starting, removing, made;
+	int64_t starting_ns;             /* a start is under way since then; 0: none */
+	bool removing, made;
 	bool signaled;                   /* by a stop that still waits */
 	bool cleared;                    /* after its end: the monitor has forgotten it */
 	struct fiber_cond changed;
@@ -80,6 +81,12 @@ int container_clear(struct container *c, struct err *err);
 str container_image_key(struct arena *a, const char *id, size_t i);
 /* It has ended: notes it, tells it, and lets the monitor forget it. */
 void container_ended(struct container *c, int exit_code, int64_t finished_ns, bool oom_killed);
+/* The same for one whose start was cut short, when the service was killed. */
+void container_start_lost(struct container *c);
+/* The same, as its monitor wrote it down in the pod's folder; false: it did not. */
+bool container_ended_before(struct container *c, const char *folder);
+/* The same for one whose monitor is gone: as that wrote it down, or an end that nobody knows. folder NULL: nothing was written down. */
+void container_lost(struct container *c, const char *folder);
 
 /* ---- further processes ---- */
 

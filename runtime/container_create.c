@@ -1,6 +1,6 @@
 /*
- * Making a container: record, root file system, user, bundle. Nothing runs yet. Whatever fails, container_clear removes all that
- * there may be; after a crash the next start does the same.
+ * Making a container: folder, root file system, user, bundle, record. Nothing runs yet. Whatever fails, container_clear removes all that
+ * there may be; after a crash the next start does the same with a folder that has no record.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,6 +17,7 @@
 #include "runtime/events.h"
 #include "runtime/signals.h"
 #include "runtime/store.h"
+#include "runtime/userns.h"
 
 enum { CLEAR_MS = 60000, CONFIG_MAX = 16 << 20 };
 
@@ -51,6 +52,18 @@ static int sub_path(const char *root, str path, struct arena *a, const char **re
 	return 0;
 }
 
+/* (suspends) Where the root of that image is mounted, with the ids of the pod. */
+static int mount_root(struct container *c, str key, const struct image *image, struct arena *a, const char **ret, struct err *err)
+{
+	struct runtime *r = c->runtime;
+	const char *userns = sandbox_userns(c->sandbox, a);
+	int code = snapshot_unpack(r->snapshots, r->images, image, err);
+
+	if (code < 0 || (code = snapshot_mount(r->snapshots, key, image, a, ret, err)) < 0 || !userns)
+		return code;
+	return userns_map_root(*ret, userns, sandbox_namespaces(c->sandbox), err);
+}
+
 static int mount_image(struct container *c, size_t i, struct val m, struct arena *a, const char **ret, struct err *err)
 {
 	struct runtime *r = c->runtime;
@@ -60,8 +73,7 @@ static int mount_image(struct container *c, size_t i, struct val m, struct arena
 
 	if (code < 0)
 		return err_wrap(err, code, "failed to resolve image \"" STR_FMT "\"", STR_ARG(name));
-	if ((code = snapshot_unpack(r->snapshots, r->images, &image, err)) < 0 ||
-	    (code = snapshot_mount(r->snapshots, container_image_key(a, c->id, i), &image, a, ret, err)) < 0)
+	if ((code = mount_root(c, container_image_key(a, c->id, i), &image, a, ret, err)) < 0)
 		return code;
 	return path.n ? sub_path(*ret, path, a, ret, err) : 0;
 }
@@ -145,7 +157,6 @@ static int target_pid(struct sandbox *s, struct val options, pid_t *ret, struct 
 
 static int make(struct container *c, const struct image *image, struct arena *a, struct err *err)
 {
-	struct runtime *rt = c->runtime;
 	struct val record = container_record(c), config = container_config(c);
 	struct config_input in = { .sandbox = c->sandbox, .config = config, .image = val_get(image->config, config),
 				   .image_name = val_str(record, imageName), .id = c->id, .folder = container_folder(c, a),
@@ -154,9 +165,7 @@ static int make(struct container *c, const struct image *image, struct arena *a,
 	int r;
 
 	if ((r = target_pid(c->sandbox, val_get(config, linux, securityContext, namespaceOptions), &in.target_pid, err)) < 0 ||
-	    (r = snapshot_unpack(rt->snapshots, rt->images, image, err)) < 0 ||
-	    (r = snapshot_mount(rt->snapshots, str_of(c->id), image, a, &in.root, err)) < 0 ||
-	    (r = mount_images(c, a, &in.image_mounts, err)) < 0)
+	    (r = mount_root(c, str_of(c->id), image, a, &in.root, err)) < 0 || (r = mount_images(c, a, &in.image_mounts, err)) < 0)
 		return err_wrap(err, r, "failed to create containerd container");
 	if ((r = fiber_blocking(make_config, &work, err)) < 0)
 		return err_wrap(err, r, "failed to generate container \"%s\" spec", c->id);
@@ -243,8 +252,7 @@ int container_create(struct sandbox *s, struct val config, struct val sandbox_co
 		return err_wrap(err, -ERR_INTERNAL, "failed to reserve container name \"" STR_FMT "\"", STR_ARG(name));
 	CLEANUP(container_unrefp) struct container *c =
 		container_new(s, record_of(s, ret_id, name, config, sandbox_config, &image, &a));
-	if ((r = file_make_dirs(container_folder(c, &a), 0700, err)) < 0 || (r = container_save(c, err)) < 0 ||
-	    (r = make(c, &image, &a, err)) < 0) {
+	if ((r = file_make_dirs(container_folder(c, &a), 0700, err)) < 0 || (r = make(c, &image, &a, err)) < 0) {
 		undo(c, name);
 		return r;
 	}

@@ -74,7 +74,7 @@ static int ask(struct exec *e, const struct exec_options *o, int *ret_terminal, 
 		return r;
 	struct val q = OBJECT(&a, F(op, VAL_LIT("exec")), F(id, VAL_STR(str_of(c->id))), F(exec, VAL_STR(str_of(e->id))),
 			      F(process, process), F(terminal, val_of_bool(o->terminal)));
-	r = sandbox_ask(c->sandbox, &a, q, o->terminal ? NULL : &in, &out, NULL, err);
+	r = sandbox_ask_apart(c->sandbox, &a, q, o->terminal ? NULL : &in, &out, err);
 	if (r < 0)
 		return err_wrap(err, r, "failed to start exec \"%s\"", e->id);
 	if (ret_terminal)

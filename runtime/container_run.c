@@ -64,7 +64,7 @@ static int after_end(void *arg)
 	if (c->sandbox->monitor) {
 		if (val_bool(container_record(c), killAll))
 			(void)ask_kill(c, &a, SIGKILL, true, NULL);
-		if (sandbox_ask(c->sandbox, &a, question(c, &a, "delete"), NULL, NULL, NULL, &err) < 0 && err.code != ERR_NOT_FOUND)
+		if (sandbox_ask_delete(c->sandbox, &a, c->id, &err) < 0)
 			log_warn("a container that ended cannot be deleted", KV("container", c->id), KV("err", &err));
 	} else {
 		clear_cgroup(c, &a);
@@ -95,6 +95,33 @@ void container_ended(struct container *c, int exit_code, int64_t finished_ns, bo
 	fiber_cond_broadcast(&c->changed);
 }
 
+void container_start_lost(struct container *c)
+{
+	set_text(&c->reason, STR("StartError"));
+	set_text(&c->message, STR("the runtime was killed while it started the container"));
+	container_ended(c, EXIT_START_ERROR, 0, false);
+}
+
+bool container_ended_before(struct container *c, const char *folder)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct monitor_exit e;
+
+	if (monitor_read_exit(folder, str_of(c->id), &a, &e, NULL) < 0)
+		return false;
+	container_ended(c, e.exit_code, e.finished_ns, e.oom_killed);
+	return true;
+}
+
+void container_lost(struct container *c, const char *folder)
+{
+	if (c->finished_ns || (folder && container_ended_before(c, folder)))
+		return;
+	set_text(&c->reason, STR("Unknown"));
+	set_text(&c->message, STR("the monitor of its pod has ended before it"));
+	container_ended(c, EXIT_UNKNOWN, 0, false);
+}
+
 /* ---- starting ---- */
 
 static int check_start(struct container *c, struct err *err)
@@ -105,7 +132,7 @@ static int check_start(struct container *c, struct err *err)
 		return err_set(err, ERR_INTERNAL, "container is in %s state", container_state_name(state));
 	if (c->removing)
 		return err_set(err, ERR_INTERNAL, "container is in removing state, can't be started");
-	if (c->starting)
+	if (c->starting_ns)
 		return err_set(err, ERR_INTERNAL, "container is already in starting state");
 	return 0;
 }
@@ -117,17 +144,61 @@ static int make_log_folder(struct arena *a, str path, struct err *err)
 	return slash > 0 ? file_make_dirs(arena_str(a, str_head(path, (size_t)slash)).p, 0755, err) : 0;
 }
 
+/*
+ * That it is started outlives a loss of power before it is: what must not run twice does not. Its record and the pod's are written
+ * together, while its process is prepared.
+ */
+struct keeping {
+	struct container *container;
+	struct err err;
+};
+
+static int keep_sandbox(void *arg)
+{
+	struct keeping *k = arg;
+	struct sandbox *s = k->container->sandbox;
+	int r = s->kept ? 0 : sandbox_save(s, &k->err);
+
+	s->kept = r == 0;
+	return r;
+}
+
+static int keep_container(void *arg)
+{
+	struct keeping *k = arg;
+
+	return container_save(k->container, &k->err);
+}
+
+static int wait_kept(struct fiber **keeper, const struct keeping *k, struct err *err)
+{
+	int kept, r = fiber_join(*keeper, &kept, err);
+
+	if (r < 0)
+		return r;
+	*keeper = NULL;
+	if (kept < 0 && err)
+		*err = k->err;
+	return kept;
+}
+
 static int start(struct container *c, struct arena *a, struct err *err)
 {
 	struct sandbox *s = c->sandbox;
 	struct val config = container_config(c), answer;
 	str log = val_str(container_record(c), logPath);
+	struct keeping pod = { c, ERR_INIT }, own = { c, ERR_INIT };
+	CLEANUP(fiber_stopp) struct fiber *pod_keeper = NULL;
+	CLEANUP(fiber_stopp) struct fiber *own_keeper = NULL;
 	int r;
 
 	if (s->state != SANDBOX_READY)
 		return err_set(err, ERR_INTERNAL, "sandbox container \"%s\" is not running", s->id);
 	if ((r = make_log_folder(a, log, err)) < 0)
 		return err_wrap(err, r, "failed to create container loggers");
+	if ((r = fiber_spawn(keep_sandbox, &pod, &pod_keeper, err, "record of a pod")) < 0 ||
+	    (r = fiber_spawn(keep_container, &own, &own_keeper, err, "record of a container")) < 0)
+		return r;
 	r = sandbox_ask(s, a, OBJECT(a, F(op, VAL_LIT("create")), F(id, VAL_STR(str_of(c->id))),
 				     F(bundle, VAL_STR(str_of(container_folder(c, a)))), F(log, VAL_STR(log)),
 				     F(terminal, val_of_bool(val_bool(config, tty))), F(stdin, val_of_bool(val_bool(config, stdin))),
@@ -136,16 +207,15 @@ static int start(struct container *c, struct arena *a, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "failed to create containerd task");
 	c->pid = (pid_t)val_int(answer, pid);
-	int64_t now = clock_wall_ns();
+	if ((r = wait_kept(&pod_keeper, &pod, err)) < 0 || (r = wait_kept(&own_keeper, &own, err)) < 0)
+		return r;
 	r = sandbox_ask(s, a, question(c, a, "start"), NULL, NULL, NULL, err);
 	if (r < 0)
 		return err_wrap(err, r, "failed to start containerd task \"%s\"", c->id);
-	c->started_ns = now;
-	if (c->finished_ns) { /* faster than the answer */
+	c->started_ns = c->starting_ns;
+	if (c->finished_ns) /* faster than the answer */
 		c->pid = 0;
-		c->finished_ns = MAX(c->finished_ns, now);
-	}
-	return container_save(c, err);
+	return 0;
 }
 
 /* As containerd tells of one that never ran. */
@@ -155,13 +225,14 @@ static void start_failed(struct container *c, struct arena *a, const struct err 
 	DEADLINE_SCOPE(CLEAN_MS);
 
 	(void)ask_kill(c, a, SIGKILL, true, NULL);
-	(void)sandbox_ask(c->sandbox, a, question(c, a, "delete"), NULL, NULL, NULL, NULL);
+	(void)sandbox_ask_delete(c->sandbox, a, c->id, NULL);
 	c->pid = 0;
 	c->finished_ns = clock_wall_ns();
 	c->exit_code = EXIT_START_ERROR;
 	c->cleared = true;
 	set_text(&c->reason, STR("StartError"));
 	set_text(&c->message, err_str(why));
+	c->starting_ns = 0; /* it never was */
 	(void)container_save(c, NULL);
 }
 
@@ -172,10 +243,10 @@ int container_start(struct container *c, struct err *err)
 
 	if (r < 0)
 		return err_wrap(err, r, "failed to set starting state for container \"%s\"", c->id);
-	c->starting = true;
+	c->starting_ns = clock_wall_ns();
 	if ((r = start(c, &a, err)) < 0)
 		start_failed(c, &a, err);
-	c->starting = false;
+	c->starting_ns = 0;
 	fiber_cond_broadcast(&c->changed);
 	if (r == 0)
 		events_tell_container(c, EVENT_STARTED);
@@ -213,7 +284,7 @@ static int send(struct container *c, struct arena *a, int signal, struct err *er
 
 	if (r == -ERR_UNAVAILABLE || r == -ERR_GONE) {
 		clear_cgroup(c, a);
-		container_ended(c, EXIT_UNKNOWN, 0, false);
+		container_lost(c, NULL);
 		return 0;
 	}
 	return r == -ERR_NOT_FOUND || r == -ERR_CONFLICT ? 0 : r;
@@ -261,7 +332,7 @@ int container_remove(struct container *c, struct err *err)
 
 	if (r < 0)
 		return err_wrap(err, r, "failed to forcibly stop container \"%s\"", c->id);
-	if (c->starting)
+	if (c->starting_ns)
 		return err_set(err, ERR_INTERNAL, "failed to set removing state for container \"%s\": container is in starting state,"
 			       " can't be removed", c->id);
 	if (c->removing)

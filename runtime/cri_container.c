@@ -143,7 +143,7 @@ int cri_reopen_container_log(struct runtime *r, struct arena *a, struct val requ
 /* As containerd has it: what does not fit into an answer is an error, so that nobody takes half of the output for all. */
 static int check_output(const struct exec_output *o, struct err *err)
 {
-	if (o->out.n + o->err.n > EXEC_ANSWER_MAX)
+	if (o->out.n + o->err.n >= EXEC_ANSWER_MAX) /* there is a little around it */
 		return err_set(err, ERR_TOO_LARGE, "grpc: trying to send message larger than max (%zu vs. %d)", o->out.n + o->err.n,
 			       EXEC_ANSWER_MAX);
 	return 0;

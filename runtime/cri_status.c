@@ -24,11 +24,14 @@ static struct val network_condition(struct runtime *r, struct arena *a)
 
 static struct val handlers(struct runtime *r, struct arena *a)
 {
-	struct val features = OBJECT(a, F(recursiveReadOnlyMounts, val_of_bool(true)));
 	struct val_builder b = val_builder(a);
 
-	for (size_t i = 0; i < r->o.n_handlers; i++)
-		val_add_item(&b, OBJECT(a, F(name, VAL_STR(str_of(r->o.handlers[i].name))), F(features, features)));
+	for (size_t i = 0; i < r->o.n_handlers; i++) {
+		const struct runtime_handler *h = &r->o.handlers[i];
+		struct val features = OBJECT(a, F(recursiveReadOnlyMounts, val_of_bool(true)),
+					     F(userNamespaces, val_of_bool(r->userns && !h->program)));
+		val_add_item(&b, OBJECT(a, F(name, VAL_STR(str_of(h->name))), F(features, features)));
+	}
 	return val_end_list(&b);
 }
 

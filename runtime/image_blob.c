@@ -37,19 +37,6 @@ const char *image_blob_path_in(const char *root, struct arena *a, str digest)
 
 const char *image_blob_path(struct images *m, struct arena *a, str digest) { return image_blob_path_in(m->root, a, digest); }
 
-static int write_all(int fd, str s)
-{
-	while (s.n) {
-		ssize_t n = write(fd, s.p, s.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		s = str_skip(s, (size_t)n);
-	}
-	return 0;
-}
-
 static char *copy_text(str s)
 {
 	char *p = mem_alloc(s.n + 1);
@@ -98,7 +85,7 @@ int image_lease_add(const char *root, struct image_lease *l, const str *digests,
 	CLEANUP(fd_closep) int lock = images_lock(root, err);
 	if (lock < 0)
 		return lock;
-	return write_all(l->fd, buf_str(&b)) < 0 ? err_sys(err, errno, "%s", l->path) : 0;
+	return file_write_fd(l->fd, buf_str(&b), -1, l->path, err);
 }
 
 /* ---- reading ---- */
@@ -189,7 +176,7 @@ int image_ingest_add(struct image_ingest *g, str data, struct err *err)
 {
 	sha256_add(&g->hash, data);
 	g->size += data.n;
-	return write_all(g->fd, data) < 0 ? err_sys(err, errno, "%s", g->path) : 0;
+	return file_write_fd(g->fd, data, -1, g->path, err);
 }
 
 int image_ingest_restart(struct image_ingest *g, struct err *err)

@@ -172,22 +172,26 @@ static int read_host(struct arena *a, const char *folder, str url, struct val v,
 	return 0;
 }
 
-static int read_hosts(struct arena *a, const char *folder, bool plain_http, str domain, struct val top, struct registry_host *hosts,
-		      size_t *n, struct err *err)
+int registry_hosts_parse(struct arena *a, const char *folder, bool plain_http, str domain, str text, struct registry_host *hosts,
+			 size_t *ret_n, struct err *err)
 {
+	struct val top;
+	int r = toml_decode(a, arena_str(a, text), &top, err);
+	if (r < 0)
+		return r;
 	struct val list = val_find(top, STR("host"));
 	str server = val_as_str(val_find(top, STR("server")));
-	int r;
+	*ret_n = 0;
 	if (val_len(list) >= REGISTRY_HOSTS_MAX)
 		return err_set(err, ERR_INVALID, "more than %d hosts", REGISTRY_HOSTS_MAX);
 	VAL_EACH_MEMBER(m, list) {
-		struct registry_host *h = &hosts[(*n)++];
+		struct registry_host *h = &hosts[(*ret_n)++];
 		*h = (struct registry_host){ .mirror = true };
 		if ((r = read_host(a, folder, arena_str(a, atom_str(m->key)), m->val, h, err)) < 0)
 			return r;
 		h->mirror = !str_eq(h->authority, domain);
 	}
-	struct registry_host *last = &hosts[(*n)++];
+	struct registry_host *last = &hosts[(*ret_n)++];
 	*last = (struct registry_host){ 0 };
 	if (!server.n)
 		set_default(last, domain, plain_http);
@@ -243,8 +247,6 @@ int registry_hosts_find(struct arena *a, const char *folder, bool plain_http, st
 	CLEANUP(buf_done) struct buf b = BUF_INIT(TOML_MAX + 1);
 	struct registry_host *hosts = ARENA_ARRAY(a, struct registry_host, REGISTRY_HOSTS_MAX + 1);
 	const char *found = folder ? find_folder(a, folder, domain) : NULL;
-	size_t n = 0;
-	struct val top;
 	int r;
 
 	*ret = hosts;
@@ -252,9 +254,7 @@ int registry_hosts_find(struct arena *a, const char *folder, bool plain_http, st
 		const char *file = arena_printf(a, "%s/hosts.toml", found).p;
 		r = file_read(file, &b, err);
 		if (r == 0 && b.n) {
-			if ((r = toml_decode(a, arena_str(a, buf_str(&b)), &top, err)) == 0)
-				r = read_hosts(a, found, plain_http, domain, top, hosts, &n, err);
-			*ret_n = n;
+			r = registry_hosts_parse(a, found, plain_http, domain, buf_str(&b), hosts, ret_n, err);
 			return r < 0 ? err_wrap(err, r, "%s", file) : 0;
 		}
 		if (r < 0 && r != -ERR_NOT_FOUND)

@@ -45,6 +45,10 @@ struct registry_host {
 int registry_hosts_find(struct arena *a, const char *folder, bool plain_http, str domain, struct registry_host **ret, size_t *ret_n,
 			struct err *err);
 
+/* What the text of a hosts.toml in that folder says; nothing is read. Room for REGISTRY_HOSTS_MAX + 1. */
+int registry_hosts_parse(struct arena *a, const char *folder, bool plain_http, str domain, str text, struct registry_host *hosts,
+			 size_t *ret_n, struct err *err);
+
 /* "localhost", 127.0.0.0/8 or ::1, with or without a port. */
 bool registry_is_local(str authority);
 

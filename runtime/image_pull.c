@@ -287,7 +287,9 @@ static int fetch_into(struct pull *p, const struct descriptor *d, struct image_i
 				(void)image_ingest_restart(g, NULL);
 			if (g->size > before)
 				tries = 0;
-			if (!is_passing(r) && g->size <= before)
+			/* a mirror that refuses connections is not there; there is more hope in the next one */
+			bool gone = why.sys == ECONNREFUSED && registry_host(p->registry, i + 1);
+			if ((!is_passing(r) || gone) && g->size <= before)
 				break;
 			if ((r = fiber_sleep_ms(PAUSE_MS << MIN(tries, 4u), err)) < 0)
 				return r;

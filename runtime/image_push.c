@@ -1,4 +1,7 @@
-/* Pushing: blobs that the repository does not have yet, one after the other, then the manifest that names them. */
+/*
+ * Pushing: blobs that the repository does not have yet, one after the other, then the manifest that names them. What the registry has
+ * in another repository, where the image came from or went to before, it is asked to take over without its being sent.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,6 +20,7 @@ struct push {
 	struct registry_host *host;
 	struct arena *arena;
 	const struct image_progress *progress;
+	str source;                 /* a repository of the same registry that has the image; empty: none is known */
 };
 
 static void tell(const struct push *p, const struct descriptor *d, uint64_t done, const char *state)
@@ -38,6 +42,27 @@ static int blob_is_there(struct push *p, const struct descriptor *d, bool *ret, 
 		return registry_refuse(p->registry, p->host, &q, call, head, err);
 	*ret = head->status == 200;
 	return 0;
+}
+
+/* (suspends) 1: the registry has taken it over from p->source. 0: *ret_url is where to upload to; empty: it wants to be asked without. */
+static int begin_mount(struct push *p, str digest, str *ret_url, struct err *err)
+{
+	CLEANUP(http_call_freep) struct http_call *call = NULL;
+	CLEANUP(buf_done) struct buf query = BUF_INIT(1 << 16);
+	const struct http1_head *head;
+	*ret_url = STR_NONE;
+	if (!p->source.n)
+		return 0;
+	url_query_add(&query, STR("mount"), digest);
+	url_query_add(&query, STR("from"), p->source);
+	struct registry_request q = { .method = STR("POST"), .suffix = arena_join(p->arena, STR("blobs/uploads/?"), buf_str(&query)) };
+	int r = registry_send(p->registry, p->host, &q, &call, &head, err);
+	/* the right to read there may be missing though that to write here is not */
+	if (r == -ERR_UNAUTHORIZED)
+		return 0;
+	if (r == 0 && head->status == 202)
+		*ret_url = arena_str(p->arena, http_header_find(head->headers, head->n_headers, STR("location")));
+	return r < 0 ? r : head->status == 201;
 }
 
 /* (suspends) Where to upload to. */
@@ -89,15 +114,17 @@ static int send_file(struct push *p, const struct descriptor *d, struct http_cal
 	return n < 0 ? n : http_call_write_end(call, err);
 }
 
-/* (suspends) */
+/* (suspends) 0, or 1: nothing had to be sent. */
 static int upload(struct push *p, const struct descriptor *d, struct err *err)
 {
 	CLEANUP(http_call_freep) struct http_call *call = NULL;
 	CLEANUP(buf_done) struct buf url = BUF_INIT(1 << 16);
 	const struct http1_head *head;
 	str to;
-	int r = begin_upload(p, &to, err);
-	if (r < 0)
+	int r = begin_mount(p, d->digest, &to, err);
+	if (r == 0 && !to.n)
+		r = begin_upload(p, &to, err);
+	if (r != 0)
 		return r;
 	buf_addf(&url, STR_FMT "%cdigest=" STR_FMT, STR_ARG(to), str_chr(to, '?') < 0 ? '?' : '&', STR_ARG(d->digest));
 	struct registry_request q = { .method = STR("PUT"), .url = arena_str(p->arena, buf_str(&url)), .streamed = true, .content_length = d->size,
@@ -132,7 +159,7 @@ static int push_blob(struct push *p, const struct descriptor *d, struct err *err
 	}
 	if (r < 0)
 		return err_wrap(err, r, "failed to push layer " STR_FMT, STR_ARG(d->digest));
-	tell(p, d, (uint64_t)d->size, there ? "exists" : "done");
+	tell(p, d, (uint64_t)d->size, there ? "exists" : r == 1 ? "mounted" : "done");
 	return 0;
 }
 
@@ -165,6 +192,18 @@ static int push(struct push *p, const struct image *image, const struct image_re
 	return r < 0 ? r : push_manifest(p, to, buf_str(&b), m.media_type, err);
 }
 
+/* Another repository of the registry that has the image, by one of its names. */
+static str find_source(struct arena *a, const struct image *image, const struct image_ref *to)
+{
+	for (size_t i = 0; i < image->n_digests + image->n_tags; i++) {
+		struct image_ref ref;
+		str name = i < image->n_digests ? image->digests[i] : image->tags[i - image->n_digests];
+		if (image_ref_parse(a, name, &ref, NULL) == 0 && str_eq(ref.domain, to->domain) && !str_eq(ref.path, to->path))
+			return ref.path;
+	}
+	return STR_NONE;
+}
+
 int image_push(struct images *m, str name, const struct image_ref *to, const struct image_auth *auth,
 	       const struct image_progress *progress, struct err *err)
 {
@@ -178,6 +217,7 @@ int image_push(struct images *m, str name, const struct image_ref *to, const str
 	if (r < 0 || (r = registry_open(m, to, auth, true, &registry, err)) < 0)
 		return err_wrap(err, r, "failed to push image \"" STR_FMT "\"", STR_ARG(to->text));
 	struct push p = { .root = m->root, .registry = registry, .arena = registry_arena(registry), .progress = progress };
+	p.source = find_source(p.arena, &image, to);
 	for (size_t i = 0; (p.host = registry_host(registry, i)) && !p.host->push; i++)
 		;
 	r = p.host ? push(&p, &image, to, err) : err_set(err, ERR_NOT_FOUND, "no push hosts: not found");

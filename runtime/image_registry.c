@@ -1,6 +1,10 @@
 /*
  * Authorization is a header kept per host. It is asked for when a host answers 401, once per request: a second 401 is the answer.
  * It goes to that host alone: a redirect to another place (storage behind the registry) is followed without it.
+ *
+ * Who hands out tokens is often another server than the registry. Credentials go there, so what hosts.toml says of that server counts
+ * (skip_verify, client certificates), not what it says of the registry; only authorities that the registry may be signed by are
+ * trusted there too, because those who run both with an authority of their own mostly name it once.
  */
 #include "runtime/image_registry.h"
 
@@ -12,6 +16,7 @@
 #include "base/mem.h"
 #include "codec/atoms.h"
 #include "codec/json.h"
+#include "net/http_proxy.h"
 #include "net/url.h"
 #include "runtime/image_auth.h"
 
@@ -24,6 +29,7 @@ enum {
 	TOKEN_MAX = 1 << 20,
 	CA_MAX = 16 << 20,
 	ERROR_BODY_MAX = 64 << 10,
+	REALMS_MAX = 8,             /* servers that hand out tokens, in one conversation */
 };
 
 #define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
@@ -43,6 +49,8 @@ struct registry {
 	struct arena arena;
 	struct live_host *hosts;
 	size_t n;
+	struct live_host realms[REALMS_MAX];
+	size_t n_realms;
 };
 
 /* ---- opening ---- */
@@ -76,6 +84,12 @@ static int open_host(struct live_host *l, struct err *err)
 	return 0;
 }
 
+static void close_host(struct live_host *l)
+{
+	http_client_free(l->client);
+	tls_context_free(l->tls);
+}
+
 int registry_open(struct images *m, const struct image_ref *ref, const struct image_auth *auth, bool push, struct registry **ret,
 		  struct err *err)
 {
@@ -106,10 +120,10 @@ void registry_free(struct registry *g)
 {
 	if (!g)
 		return;
-	for (size_t i = 0; i < g->n; i++) {
-		http_client_free(g->hosts[i].client);
-		tls_context_free(g->hosts[i].tls);
-	}
+	for (size_t i = 0; i < g->n; i++)
+		close_host(&g->hosts[i]);
+	for (size_t i = 0; i < g->n_realms; i++)
+		close_host(&g->realms[i]);
 	arena_done(&g->arena);
 	free(g);
 }
@@ -145,27 +159,71 @@ static int credentials(struct registry *g, const struct registry_host *h, struct
 	return auth_find(&g->arena, g->images->credential_files, h->mirror ? h->authority : g->ref->domain, g->ref->path, ret, err);
 }
 
+/* Who hands out tokens: the registry itself, or another server with rules of its own. */
+static int realm_client(struct registry *g, struct live_host *l, const struct url *realm, struct http_client **ret, struct err *err)
+{
+	struct registry_host *hosts;
+	size_t n;
+	*ret = l->client;
+	if (!str_eq(realm->scheme, STR("https")) || http1_eq_nocase(realm->authority, l->host.authority))
+		return 0;
+	for (size_t i = 0; i < g->n_realms; i++) {
+		*ret = g->realms[i].client;
+		if (http1_eq_nocase(g->realms[i].host.authority, realm->authority))
+			return 0;
+	}
+	if (g->n_realms == REALMS_MAX)
+		return err_set(err, ERR_UNAUTHORIZED, "the registry names more than %d servers for tokens", REALMS_MAX);
+	int r = registry_hosts_find(&g->arena, g->images->registry_config, false, realm->authority, &hosts, &n, err);
+	if (r < 0)
+		return r;
+	struct live_host other = { .host = hosts[n - 1] };
+	other.host.authority = realm->authority;
+	for (size_t i = 0; i < l->host.n_ca && other.host.n_ca < REGISTRY_CA_MAX; i++)
+		other.host.ca_files[other.host.n_ca++] = l->host.ca_files[i];
+	if ((r = open_host(&other, err)) < 0) {
+		close_host(&other);
+		return r;
+	}
+	*ret = other.client;
+	g->realms[g->n_realms++] = other;
+	return 0;
+}
+
+/* Opens a call, through a proxy where the environment says so. */
+static int open_call(struct registry *g, struct http_client *client, struct http_request *q, struct http_call **ret, struct err *err)
+{
+	struct http_proxy *proxy = ARENA_NEW(&g->arena, struct http_proxy);
+	struct url u;
+	int r = url_parse(&g->arena, q->url, &u, err);
+	if (r < 0 || (r = http_proxy_find(&g->arena, &u, proxy, err)) < 0)
+		return r;
+	q->proxy = r > 0 ? proxy : NULL;
+	return http_call_open(client, q, ret, err);
+}
+
 /* A secret goes over TLS, or stays on this machine, or goes where the registry itself is spoken to in the clear. */
 static bool realm_is_safe(const struct registry_host *h, const struct url *realm)
 {
 	return str_eq(realm->scheme, STR("https")) || str_eq(h->scheme, STR("http")) || registry_is_local(realm->authority);
 }
 
-static int make_token_request(struct registry *g, const struct registry_host *h, const struct auth_challenge *c,
-			      const struct image_auth *auth, struct http_request *q, struct http_header *header, struct err *err)
+static void make_token_request(struct registry *g, const struct auth_challenge *c, const struct image_auth *auth,
+			       struct http_request *q, struct http_header *header)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 16);
 	struct arena *a = &g->arena;
-	struct url realm;
 	str scope = c->scope.n ? c->scope : arena_printf(a, "repository:" STR_FMT ":%s", STR_ARG(g->ref->path), g->push ? "pull,push" : "pull");
-	int r = url_parse(a, c->realm, &realm, err);
-	if (r < 0)
-		return err_wrap(err, r, "invalid token auth challenge realm");
-	if ((auth->user.n || auth->identity_token.n) && !realm_is_safe(h, &realm))
-		return err_set(err, ERR_FORBIDDEN, "the registry asks to send credentials in the clear to " STR_FMT, STR_ARG(realm.authority));
 	if (c->service.n)
 		url_query_add(&b, STR("service"), c->service);
-	url_query_add(&b, STR("scope"), scope);
+	/* several, when content is taken over from another repository: in a query each has its own word */
+	for (str rest = scope, one; rest.n;) {
+		if (auth->identity_token.n)
+			one = rest, rest = STR_NONE;
+		else
+			str_cut(rest, ' ', &one, &rest);
+		url_query_add(&b, STR("scope"), one);
+	}
 	*q = (struct http_request){ .method = STR("GET"), .url = c->realm, .headers = header };
 	if (auth->identity_token.n) {
 		url_query_add(&b, STR("client_id"), STR("c8s"));
@@ -175,14 +233,13 @@ static int make_token_request(struct registry *g, const struct registry_host *h,
 		q->method = STR("POST");
 		q->n_headers = 1;
 		q->body = arena_str(a, buf_str(&b));
-		return 0;
+		return;
 	}
 	if (auth->user.n) {
 		*header = (struct http_header){ STR("authorization"), basic_header(a, auth) };
 		q->n_headers = 1;
 	}
 	q->url = arena_printf(a, STR_FMT "%c" STR_FMT, STR_ARG(c->realm), str_chr(c->realm, '?') < 0 ? '?' : '&', STR_ARG(buf_str(&b)));
-	return 0;
 }
 
 /* (suspends) */
@@ -192,11 +249,19 @@ static int fetch_token(struct registry *g, struct live_host *l, const struct aut
 	CLEANUP(http_call_freep) struct http_call *call = NULL;
 	const struct http1_head *head;
 	struct http_header header;
+	struct http_client *client;
 	struct http_request q;
+	struct url realm;
 	struct val v;
 	str body;
-	int r = make_token_request(g, &l->host, c, auth, &q, &header, err);
-	if (r < 0 || (r = http_call_open(l->client, &q, &call, err)) < 0 || (r = http_call_head(call, &head, err)) < 0 ||
+	int r = url_parse(&g->arena, c->realm, &realm, err);
+	if (r < 0)
+		return err_wrap(err, r, "invalid token auth challenge realm");
+	if ((auth->user.n || auth->identity_token.n) && !realm_is_safe(&l->host, &realm))
+		return err_set(err, ERR_FORBIDDEN, "the registry asks to send credentials in the clear to " STR_FMT, STR_ARG(realm.authority));
+	make_token_request(g, c, auth, &q, &header);
+	if ((r = realm_client(g, l, &realm, &client, err)) < 0 || (r = open_call(g, client, &q, &call, err)) < 0 ||
+	    (r = http_call_head(call, &head, err)) < 0 ||
 	    (r = http_call_read_all(call, TOKEN_MAX, &body, err)) < 0)
 		return r;
 	if (head->status != 200)
@@ -262,7 +327,7 @@ static str make_url(struct registry *g, const struct registry_host *h, const str
 		return arena_join(a, base, q->url);
 	str url = arena_printf(a, STR_FMT STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(base), STR_ARG(h->path), STR_ARG(g->ref->path),
 			       STR_ARG(q->suffix));
-	return h->mirror ? arena_printf(a, STR_FMT "?ns=" STR_FMT, STR_ARG(url), STR_ARG(g->ref->domain)) : url;
+	return h->mirror ? arena_printf(a, STR_FMT "%cns=" STR_FMT, STR_ARG(url), str_chr(url, '?') < 0 ? '?' : '&', STR_ARG(g->ref->domain)) : url;
 }
 
 static bool is_elsewhere(struct registry *g, const struct registry_host *h, str text)
@@ -290,7 +355,7 @@ static size_t make_headers(const struct live_host *l, const struct registry_requ
 	return n;
 }
 
-static int send_once(struct live_host *l, const struct registry_request *q, const struct attempt *at, struct http_call **ret_call,
+static int send_once(struct registry *g, struct live_host *l, const struct registry_request *q, const struct attempt *at, struct http_call **ret_call,
 		     const struct http1_head **ret_head, struct err *err)
 {
 	CLEANUP(http_call_freep) struct http_call *call = NULL;
@@ -298,7 +363,7 @@ static int send_once(struct live_host *l, const struct registry_request *q, cons
 	struct http_request hq = { .method = q->method, .url = at->url, .headers = headers, .body = q->body, .streamed = q->streamed,
 				   .content_length = q->content_length };
 	hq.n_headers = make_headers(l, q, at->elsewhere, headers);
-	int r = http_call_open(l->client, &hq, &call, err);
+	int r = open_call(g, l->client, &hq, &call, err);
 	if (r == 0 && !q->streamed)
 		r = http_call_head(call, ret_head, err);
 	if (r < 0)
@@ -340,7 +405,7 @@ static bool again(struct attempt *at, int64_t wish_ms)
 	return fiber_sleep_ms(MIN(ms, (int64_t)PAUSE_MAX_MS), NULL) == 0;
 }
 
-static bool is_passing(int status) { return status == 408 || status == 429 || status == 502 || status == 503 || status == 504; }
+static bool is_passing(int status) { return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504); }
 
 static int64_t retry_after_ms(const struct http1_head *head)
 {
@@ -377,7 +442,7 @@ int registry_send(struct registry *g, struct registry_host *h, const struct regi
 	at.elsewhere = q->url.n && is_elsewhere(g, h, at.url);
 	for (;;) {
 		CLEANUP(http_call_freep) struct http_call *call = NULL;
-		int r = send_once(l, q, &at, &call, ret_head, err);
+		int r = send_once(g, l, q, &at, &call, ret_head, err);
 		if (r < 0 && h->try_http && !at.elsewhere && r != -ERR_CANCELED) {
 			h->try_http = false;
 			h->scheme = STR("http");

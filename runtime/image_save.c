@@ -33,19 +33,6 @@ struct save {
 	struct map written;         /* blobs */
 };
 
-static int write_all(struct save *s, int fd, str part, struct err *err)
-{
-	while (part.n) {
-		ssize_t n = write(fd, part.p, part.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return err_sys(err, errno, "%s", s->file);
-		part = str_skip(part, (size_t)n);
-	}
-	return 0;
-}
-
 /* The head of a file in the archive, or a file in the folder (its descriptor). */
 static int begin_file(struct save *s, const char *name, int64_t size, struct err *err)
 {
@@ -57,17 +44,17 @@ static int begin_file(struct save *s, const char *name, int64_t size, struct err
 	struct tar_header h;
 	int r = tar_header(&h, name, size, err);
 	s->left = size;
-	return r < 0 ? r : write_all(s, s->tar, str_span((const char *)&h, sizeof h), err);
+	return r < 0 ? r : file_write_fd(s->tar, str_span((const char *)&h, sizeof h), -1, s->file, err);
 }
 
 static int write_part(struct save *s, int fd, str part, struct err *err)
 {
 	if (s->tar < 0)
-		return write_all(s, fd, part, err);
+		return file_write_fd(fd, part, -1, s->file, err);
 	if ((int64_t)part.n > s->left)
 		return err_set(err, ERR_INTERNAL, "%s: a file has grown while it was saved", s->file);
 	s->left -= (int64_t)part.n;
-	return write_all(s, s->tar, part, err);
+	return file_write_fd(s->tar, part, -1, s->file, err);
 }
 
 /* The file is complete; what follows it in an archive begins at the next block. */
@@ -78,7 +65,7 @@ static int end_file(struct save *s, int64_t size, struct err *err)
 		return 0;
 	if (s->left)
 		return err_set(err, ERR_INTERNAL, "%s: a file has shrunk while it was saved", s->file);
-	return write_all(s, s->tar, str_span(zeros, tar_padding(size)), err);
+	return file_write_fd(s->tar, str_span(zeros, tar_padding(size)), -1, s->file, err);
 }
 
 static int put_text(struct save *s, const char *name, str text, struct err *err)
@@ -232,7 +219,7 @@ static int save_tar(struct save *s, int fd, struct err *err)
 	static const char end[2 * TAR_BLOCK];
 	s->tar = fd;
 	int r = save_all(s, err);
-	return r < 0 ? r : write_all(s, fd, str_span(end, sizeof end), err);
+	return r < 0 ? r : file_write_fd(fd, str_span(end, sizeof end), -1, s->file, err);
 }
 
 /* A regular file appears when it is complete; into a pipe or device it goes as it comes. */

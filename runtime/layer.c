@@ -60,21 +60,21 @@ static int add_entries(const char *blob, struct layer_tree *t, struct layer_resu
 	return r;
 }
 
-int layer_unpack_implied(const char *blob, const char *into, bool overlay, struct buf *implied, struct layer_result *ret,
-			 struct err *err)
+int layer_unpack_left(const char *blob, const char *into, bool overlay, struct layer_left *left, struct layer_result *ret,
+		      struct err *err)
 {
 	CLEANUP(fd_closep) int top = path_open_tree(into, err);
 	if (top < 0)
 		return top;
 	CLEANUP(layer_tree_done) struct layer_tree t;
-	layer_tree_init(&t, top, overlay, implied);
+	layer_tree_init(&t, top, overlay, left);
 	int r = overlay ? 0 : apply_whiteouts(blob, &t, err);
 	if (r == 0)
 		r = add_entries(blob, &t, ret, err);
 	if (r == 0)
 		r = layer_tree_finish(&t, err);
-	if (r == 0 && implied && !t.has_top)
-		buf_addc(implied, '\0');
+	if (r == 0 && left && !t.has_top)
+		buf_addc(&left->folders, '\0');
 	ret->bytes = t.bytes;
 	ret->files = t.files;
 	return r;
@@ -82,5 +82,5 @@ int layer_unpack_implied(const char *blob, const char *into, bool overlay, struc
 
 int layer_unpack(const char *blob, const char *into, bool overlay, struct layer_result *ret, struct err *err)
 {
-	return layer_unpack_implied(blob, into, overlay, NULL, ret, err);
+	return layer_unpack_left(blob, into, overlay, NULL, ret, err);
 }

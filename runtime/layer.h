@@ -1,13 +1,14 @@
 /*
- * layer: one image layer (a tar, perhaps gzip or zstd inside) becomes a tree of files. For snapshot*.c and the tests; all of it blocks.
+ * layer: one image layer (a tar, plain or compressed by gzip, zstd, bzip2 or xz) becomes a tree of files. For snapshot*.c and the tests; all of it blocks.
  *
  * The bytes are not trusted. Names are cleaned, and everything is made by descriptors below the top (base/path.h), so that "..",
  * absolute names, links and entries behind links stay inside; sizes, names, counts and the room on the disk are bounded.
  *
  *	layer_read.c     the bytes: unpacked, hashed, cut into entries
  *	layer_tree.c     the entries: files, folders, links, nodes, whiteouts
- *	layer_meta.c     owners, modes, attributes, times; folders that a layer uses and does not describe
+ *	layer_meta.c     owners, modes, attributes, times
  *	layer.c          both together, and the limits
+ *	layer_lower.c    what a layer left to those below it
  *
  * Whiteouts. In overlay form ".wh.x" is a character device 0:0 called x, and ".wh..wh..opq" an attribute of its folder. A whiteout is
  * about lower layers only, wherever in the tar it stands: a folder that is in the same layer too hides the lower one (it is opaque).
@@ -54,6 +55,15 @@ int layer_reader_end(struct layer_reader *l, char ret_diff_id[DIGEST_TEXT + 1], 
 
 /* ---- layer_tree.c ---- */
 
+/*
+ * What can only be completed when all layers below are there (an overlay's layers are unpacked side by side). Names are cleaned, and end
+ * with a '\0' each.
+ */
+struct layer_left {
+	struct buf folders;                 /* that were made without an entry; "" is the top */
+	struct buf links;                   /* pairs: what a hard link is to, which is in a lower layer, and the link's own name */
+};
+
 struct layer_tree {
 	int top;
 	bool overlay;
@@ -62,13 +72,13 @@ struct layer_tree {
 	int parent;                         /* -1: none */
 	struct arena names;
 	struct layer_time *times;           /* of folders, to be set when nothing is put into them any more */
-	struct buf *implied;                /* names of folders that were made without an entry, each with a '\0'; NULL: not wanted */
+	struct layer_left *left;            /* NULL: nothing is left to anybody */
 	bool has_top;                       /* an entry for the top itself was there */
 	uint64_t bytes, files;
 	uint64_t checked_bytes, checked_files; /* when the disk was last looked at */
 };
 
-void layer_tree_init(struct layer_tree *t, int top, bool overlay, struct buf *implied);
+void layer_tree_init(struct layer_tree *t, int top, bool overlay, struct layer_left *left);
 void layer_tree_done(struct layer_tree *t);
 /* One entry. -ERR_INVALID: it makes no sense or would lead outside. */
 int layer_tree_add(struct layer_tree *t, struct layer_reader *l, struct archive_entry *e, struct err *err);
@@ -100,21 +110,24 @@ bool layer_time(struct archive_entry *e, struct timespec ret[2]);
 bool layer_xattr_is_kept(str name);
 /* Owner, mode, attributes and time of one file or folder onto another; neither is O_PATH. */
 int layer_copy_meta(int from, int to, struct err *err);
+
+/* ---- layer_lower.c ---- */
+
 /*
  * A folder of one layer, without following links. 1: *ret is its descriptor; 0: it is not there; -1: not there, and what lower layers have
  * there is hidden by this one.
  */
 int layer_find_folder(int top, str name, int *ret);
 /*
- * Folders that the layer at top uses without an entry take after the next lower layer that has them. lowers: the nearest first.
- * implied as layer_tree has it; a name that is "" is the top.
+ * Completes the layer at top. Files that it has hard links to are copied up from the next lower layer that has them, as overlayfs would
+ * do; folders that it uses without an entry take after the next lower layer that has them. lowers: the nearest first.
  */
-int layer_inherit(int top, str implied, const int *lowers, size_t n, struct err *err);
+int layer_inherit(int top, const struct layer_left *left, const int *lowers, size_t n, struct err *err);
 
 /* ---- layer.c ---- */
 
-/* layer_unpack with the names of folders that were made without an entry, for layer_inherit (implied may be NULL). */
-int layer_unpack_implied(const char *blob, const char *into, bool overlay, struct buf *implied, struct layer_result *ret,
-			 struct err *err);
+/* layer_unpack with what is left for layer_inherit (NULL: a link to a lower layer is an error). */
+int layer_unpack_left(const char *blob, const char *into, bool overlay, struct layer_left *left, struct layer_result *ret,
+		      struct err *err);
 
 #endif

@@ -48,10 +48,7 @@ static ssize_t feed(struct archive *tar, void *arg, const void **ret)
 static int open_raw(struct layer_reader *l, const char *blob, struct err *err)
 {
 	struct archive_entry *e;
-	l->raw = archive_read_new();
-	archive_read_support_filter_gzip(l->raw);
-	archive_read_support_filter_zstd(l->raw);
-	archive_read_support_format_raw(l->raw);
+	l->raw = image_archive_reader(true);
 	archive_read_support_format_empty(l->raw);
 	if (archive_read_open_filename(l->raw, blob, BLOCK) != ARCHIVE_OK)
 		return broken(l->raw, err);

@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <spawn.h>
+#include <sys/mount.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -314,5 +317,146 @@ TEST(layer_whiteouts)
 	CHECK(!there(&p, "a") && !there(&p, "d/x") && there(&p, "d/y"));
 	CHECK(!there(&p, "o/x") && there(&p, "o/new") && !there(&p, "r/x") && there(&p, "r/new"));
 	CHECK(there(&p, "real/x"));
+	close_place(&p);
+}
+
+/* ---- GNU tar's sparse files ---- */
+
+/* 1 MiB of hole, four bytes, and a hole to 3 MiB. */
+static void check_sparse(struct place *p, const char *file, const char *how)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(4 << 20);
+	struct stat st = look(p, file);
+	if (st.st_size != 3 << 20 || st.st_blocks > 256)
+		fail_msg("%s: %lld bytes, %lld blocks", how, (long long)st.st_size, (long long)st.st_blocks);
+	CHECK_INT(file_read(arena_printf(&p->arena, "%s/%s", p->in, file).p, &b, NULL), 0);
+	for (size_t i = 0; i < b.n; i++)
+		if (b.p[i] != (i >= 1 << 20 && i < (1 << 20) + 4 ? "data"[i - (1 << 20)] : '\0'))
+			fail_msg("%s: byte %zu is wrong", how, i);
+}
+
+/* Whether it could be run, and ended well. */
+static bool run(const char *const *argv)
+{
+	pid_t pid;
+	int status;
+	return posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, environ) == 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+TEST(layer_sparse_files)
+{
+	static const char *const formats[][2] = { { "--format=gnu", "--sparse" }, { "--format=posix", "--sparse-version=0.0" },
+						  { "--format=posix", "--sparse-version=0.1" }, { "--format=posix", "--sparse-version=1.0" } };
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+		CLEANUP(buf_done) struct buf tar = BUF_INIT(8 << 20);
+		struct layer_result result;
+		struct place p;
+		open_place(&p);
+		char *from = test_folder_make();
+		const char *file = arena_printf(&p.arena, "%s/holes", from).p;
+		int fd = open(file, O_WRONLY | O_CREAT, 0600);
+		CHECK(fd >= 0 && pwrite(fd, "data", 4, 1 << 20) == 4 && ftruncate(fd, 3 << 20) == 0 && close(fd) == 0);
+		const char *out = arena_printf(&p.arena, "%s/out.tar", from).p;
+		const char *const argv[] = { "tar", "-C", from, "--sparse", formats[i][0], formats[i][1], "-cf", out, "holes", NULL };
+		CHECK(run(argv));
+		CHECK_INT(file_read(out, &tar, NULL), 0);
+		CHECK(tar.n < 1 << 20); /* it is sparse there */
+		CHECK_INT(unpack_bytes(&p, buf_str(&tar), true, &result, NULL), 0);
+		check_sparse(&p, "holes", formats[i][1]);
+		CHECK_INT(result.files, 1);
+		test_folder_remove(&from);
+		close_place(&p);
+	}
+}
+
+/* ---- bounds ---- */
+
+/* Headers that promise a lot: nothing is believed before it is there. */
+TEST(layer_greedy_headers)
+{
+	static const struct {
+		const char *key, *value;
+	} t[] = {
+		{ "size", "99999999999999999999" }, { "size", "9223372036854775807" }, { "size", "-1" }, { "GNU.sparse.realsize", "9223372036854775807" },
+		{ "uid", "4294967295" }, { "uid", "-5" }, { "path", "../../canary" }, { "linkpath", "../../canary" },
+		{ "GNU.sparse.map", "9223372036854775807,9223372036854775807" }, { "GNU.sparse.numblocks", "9999999999" },
+	};
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct place p;
+		open_place(&p);
+		int r = unpack(&p, (struct tar_entry[]){ { "a", '0', .data = "x", .pax_key = t[i].key, .pax_value = t[i].value }, { 0 } }, true, NULL);
+		CHECK_ROW(i, r <= 0);
+		CHECK_ROW(i, look(&p, "a").st_blocks < 1000);
+		close_place(&p);
+	}
+	/* an extended header of 3 GB, of which a block is there */
+	CLEANUP(buf_done) struct buf tar = BUF_INIT(1 << 20);
+	struct layer_result result;
+	struct err err = ERR_INIT;
+	struct place p;
+	open_place(&p);
+	tar_make(&tar, (struct tar_entry[]){ { "a", '0', .data = "x", .pax_key = "comment", .pax_value = "y" }, { 0 } });
+	memcpy(tar.p + 124, "26264000000", 11);
+	unsigned sum = 0;
+	memset(tar.p + 148, ' ', 8);
+	for (size_t i = 0; i < 512; i++)
+		sum += (unsigned char)tar.p[i];
+	(void)snprintf(tar.p + 148, 8, "%06o", sum);
+	CHECK_INT(unpack_bytes(&p, buf_str(&tar), true, &result, &err), -ERR_INVALID);
+	close_place(&p);
+}
+
+TEST(layer_too_many_entries)
+{
+	CLEANUP(buf_done) struct buf tar = BUF_INIT(1 << 20);
+	CLEANUP(layer_reader_done) struct layer_reader l = { 0 };
+	struct archive_entry *e;
+	struct err err = ERR_INIT;
+	struct layer_tree t;
+	struct place p;
+	open_place(&p);
+	tar_make(&tar, (struct tar_entry[]){ { ".wh.a", .type = '0' }, { 0 } });
+	CHECK_INT(layer_reader_open(&l, test_file(&p.arena, p.outside, "blob", buf_str(&tar)), &err), 0);
+	CHECK_INT(layer_reader_next(&l, &e, &err), 1);
+	int top = open(p.in, O_RDONLY | O_DIRECTORY);
+	layer_tree_init(&t, top, false, NULL);
+	t.files = LAYER_ENTRIES_MAX - 1;
+	CHECK_INT(layer_tree_add(&t, &l, e, &err), 0);
+	CHECK_INT(layer_tree_add(&t, &l, e, &err), -ERR_TOO_LARGE);
+	CHECK_STR(err_str(&err), "the layer has more than 2000000 entries");
+	layer_tree_done(&t);
+	close(top);
+	close_place(&p);
+}
+
+/* A disk that fills up: refused before it is full, with words that say so. */
+TEST(layer_small_disk)
+{
+	CLEANUP(buf_done) struct buf tar = BUF_INIT(64 << 20), packed = BUF_INIT(1 << 20);
+	struct layer_result result;
+	struct err err = ERR_INIT;
+	struct place p;
+	if (geteuid() != 0)
+		skip();
+	open_place(&p);
+	if (mount("tmpfs", p.in, "tmpfs", 0, "size=20m,nr_inodes=5000") < 0) {
+		close_place(&p);
+		skip();
+	}
+	for (int i = 0; i < 20000; i++) {
+		char name[32];
+		(void)snprintf(name, sizeof(name), "f%d", i);
+		tar_add(&tar, &(struct tar_entry){ name, .type = '0' });
+	}
+	tar_make(&tar, (struct tar_entry[]){ { 0 } });
+	tar_compress(&packed, buf_str(&tar), "gzip");
+	int r = unpack_bytes(&p, buf_str(&packed), true, &result, &err);
+	CHECK_INT(r, -ERR_SYSTEM);
+	CHECK_INT(err.sys, ENOSPC);
+	CHECK_INT(umount2(p.in, 0), 0);
 	close_place(&p);
 }

@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/path.h"
 #include "runtime/layer.h"
 
@@ -26,9 +27,9 @@ struct layer_time {
 	struct timespec times[2];
 };
 
-void layer_tree_init(struct layer_tree *t, int top, bool overlay, struct buf *implied)
+void layer_tree_init(struct layer_tree *t, int top, bool overlay, struct layer_left *left)
 {
-	*t = (struct layer_tree){ .top = top, .overlay = overlay, .parent = -1, .implied = implied };
+	*t = (struct layer_tree){ .top = top, .overlay = overlay, .parent = -1, .left = left };
 	buf_init(&t->name, PATH_MAX - 1);
 	buf_init(&t->link, PATH_MAX - 1);
 	buf_init(&t->parent_name, PATH_MAX - 1);
@@ -159,10 +160,10 @@ static int make_implied(struct layer_tree *t, str name, struct err *err)
 			continue;
 		if (fchmod(made, 0755) < 0)
 			return err_sys(err, errno, "chmod");
-		if (t->implied)
-			buf_add(t->implied, str_span(path.p, path.n + 1));
+		if (t->left)
+			buf_add(&t->left->folders, str_span(path.p, path.n + 1));
 	}
-	return t->implied ? buf_check(t->implied, "what the layer leaves out", err) : 0;
+	return t->left ? buf_check(&t->left->folders, "what the layer leaves out", err) : 0;
 }
 
 /* The folder of the entry at work, into t->parent; *ret_base is the last part of its name. */
@@ -283,20 +284,6 @@ static int clear_way(struct layer_tree *t, const char *base, bool folder, struct
 	return path_remove(t->parent, base, err);
 }
 
-static int write_at(int fd, str data, int64_t offset, struct err *err)
-{
-	while (data.n) {
-		ssize_t n = pwrite(fd, data.p, data.n, offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, errno, "write");
-		data = str_skip(data, (size_t)n);
-		offset += n;
-	}
-	return 0;
-}
-
 static int add_file(struct layer_tree *t, struct layer_reader *l, struct archive_entry *e, const char *base, struct err *err)
 {
 	int64_t size = archive_entry_size(e), offset;
@@ -308,7 +295,7 @@ static int add_file(struct layer_tree *t, struct layer_reader *l, struct archive
 	while ((r = layer_reader_data(l, &data, &offset, err)) > 0) {
 		if (offset < 0 || size < 0 || (uint64_t)offset + data.n > (uint64_t)size)
 			return err_set(err, ERR_INVALID, "content beyond its size of %lld bytes", (long long)size);
-		if ((r = write_at(fd, data, offset, err)) < 0 || (r = layer_tree_check_room(t, data.n, err)) < 0)
+		if ((r = file_write_fd(fd, data, offset, "write", err)) < 0 || (r = layer_tree_check_room(t, data.n, err)) < 0)
 			return r;
 	}
 	if (r < 0)
@@ -341,14 +328,28 @@ static int add_folder(struct layer_tree *t, struct archive_entry *e, const char 
 	return r < 0 ? r : keep_time(t, e, err);
 }
 
+/* What is not in this layer may be in a lower one, as when a file got a second name and nothing else. */
+static int leave_link(struct layer_tree *t, struct err *err)
+{
+	ptrdiff_t slash = str_rchr(buf_str(&t->link), '/');
+	int r = slash < 0 ? 0 : make_implied(t, str_head(buf_str(&t->link), (size_t)slash), err);
+	buf_add(&t->left->links, str_span(t->link.p, t->link.n + 1));
+	buf_add(&t->left->links, str_span(t->name.p, t->name.n + 1));
+	return r < 0 ? r : buf_check(&t->left->links, "the hard links to lower layers", err);
+}
+
 /* Of something in this layer (applied: in the tree), and never followed itself. */
 static int add_hard_link(struct layer_tree *t, const char *target, const char *base, struct err *err)
 {
+	struct stat st;
 	const char *name;
 	int r = layer_clean(&t->link, str_of(target), err);
 	if (r < 0)
 		return r;
 	CLEANUP(fd_closep) int from = path_open_parent(t->top, t->link.n ? t->link.p : ".", &name, err);
+	bool missing = from == -ERR_NOT_FOUND || (from >= 0 && fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT);
+	if (missing && t->left && t->link.n)
+		return leave_link(t, err);
 	if (from < 0)
 		return err_wrap(err, from == -ERR_SYSTEM ? from : -ERR_INVALID, "hard link to %s", target);
 	if (linkat(from, name, t->parent, base, 0) < 0)

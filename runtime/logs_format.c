@@ -1,25 +1,24 @@
 #include "runtime/logs_format.h"
 
 #include <stdio.h>
-#include <time.h>
 
+#include "base/calendar.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "codec/time.h"
 
 str logs_time_format(int64_t ns, char out[LOGS_TIME_MAX])
 {
-	time_t seconds = (time_t)(ns / NS_PER_S);
+	int64_t seconds = ns / NS_PER_S;
 	long nanos = (long)(ns % NS_PER_S);
-	struct tm tm;
 
 	if (nanos < 0) {
 		nanos += NS_PER_S;
 		seconds--;
 	}
-	gmtime_r(&seconds, &tm); /* 64 bits of nanoseconds end in 2262: it cannot fail */
-	int n = snprintf(out, LOGS_TIME_MAX, "%04d-%02d-%02dT%02d:%02d:%02d.%09ldZ", (tm.tm_year + 1900) % 10000, tm.tm_mon + 1,
-			 tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, nanos);
+	struct civil t = civil_of_seconds(seconds);
+	int n = snprintf(out, LOGS_TIME_MAX, "%04d-%02u-%02uT%02u:%02u:%02u.%09ldZ", (int)(t.year % 10000), t.month, t.day, t.hour,
+			 t.minute, t.second, nanos);
 	return str_span(out, (size_t)n);
 }
 

@@ -268,6 +268,7 @@ int monitor_main(int argc, char **argv)
 	/* Another runtime protects itself. */
 	if (!pod.program && self_protect(argv, &err) < 0)
 		return dprintf(STDERR_FILENO, "c8s-pod monitor: %s\n", err.msg), 1;
+	close_range(STDERR_FILENO + 1, ~0u, 0); /* what it was executed by */
 	/* Freed memory goes back to the kernel: most of its life, a monitor has next to none. */
 	mallopt(M_TRIM_THRESHOLD, BLOCK_SIZE);
 	mallopt(M_TOP_PAD, 0);

@@ -9,7 +9,8 @@
  *	{"op":"create","id":C,"bundle":B,"log":PATH|"","terminal":bool,"stdin":bool,"stdinOnce":bool}   -> {"pid":N}
  *	{"op":"start","id":C}                                              -> {}
  *	{"op":"kill","id":C,"exec":E|"","signal":N,"all":bool}             -> {}      (all: every process of its cgroup)
- *	{"op":"delete","id":C}                                             -> {}
+ *	                                (an exec that is still being started gets it when it has started)
+ *	{"op":"delete","id":C}                                             -> {}      ("conflict" while something is done with it)
  *	{"op":"exec","id":C,"exec":E,"process":{...},"terminal":bool} + fds in, out, err (without a terminal)
  *	                                                                   -> {"pid":N} + with a terminal: its master
  *	{"op":"attach","id":C}       -> {} + a stream socket: frames of 1 byte channel (0 in, 1 out, 2 err, 3 end of in), 4 bytes length,
@@ -87,6 +88,12 @@ struct monitor_fds {
  */
 int monitor_ask(struct monitor *m, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
 		struct val *ret_answer, struct err *err);
+/*
+ * (suspends) The same by a connection of its own, for a question whose answer a container can hold up: nobody else waits for it. Who gives
+ * up waiting does not know whether it will still be done.
+ */
+int monitor_ask_apart(struct monitor *m, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
+		      struct val *ret_answer, struct err *err);
 /* An exit that happened while nobody was there; -ERR_NOT_FOUND. */
 int monitor_read_exit(const char *folder, str container, struct arena *a, struct monitor_exit *ret, struct err *err);
 

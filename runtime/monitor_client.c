@@ -4,11 +4,15 @@
  *
  * A connection that ends is made again: the monitor closes one that reads too slowly. What ended meanwhile is then told from the
  * state, so an exit may be told twice. When nobody listens any more, the monitor was killed: that is told as an exit without a name.
+ *
+ * Questions of one connection are answered one after the other, so a question whose answer may take long by the doing of a container
+ * (an exec) has a connection of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -23,7 +27,7 @@
 #include "codec/json.h"
 #include "runtime/monitor_wire.h"
 
-enum { CONNECT_TRIES = 100, CONNECT_RETRY_MS = 10, STDERR_MAX = 64 << 10, EXIT_FILE_MAX = 64 << 10 };
+enum { CONNECT_TRIES = 100, CONNECT_RETRY_MS = 10, STDERR_MAX = 64 << 10, EXIT_FILE_MAX = 64 << 10, APART_MAX = 32 };
 
 struct monitor {
 	char *folder;
@@ -36,7 +40,8 @@ struct monitor {
 	bool ending;                  /* it was told to end, so that is no news */
 	bool freed;                   /* by its owner: the last of those who ask frees it */
 	size_t asking;
-	struct fiber_cond turn;
+	size_t apart;                 /* of those, with a connection of their own */
+	struct fiber_cond turn, apart_turn;
 };
 
 struct waiter {
@@ -108,25 +113,30 @@ static void tell(struct monitor *m, str text)
 		m->fn(m->arg, &e);
 }
 
-/* One question where no reader runs yet. */
-static int exchange(struct monitor *m, int fd, struct arena *a, str question, struct val *ret, struct err *err)
+/* One question where no reader runs. ret_out may be NULL. */
+static int exchange(struct monitor *m, int fd, struct arena *a, str question, const struct monitor_fds *in, struct monitor_fds *ret_out,
+		    struct val *ret, struct err *err)
 {
-	int r = send_packet(fd, question, NULL, err);
+	int r = send_packet(fd, question, in, err);
 
 	while (r == 0) {
 		CLEANUP(buf_done) struct buf b = BUF_INIT(MONITOR_PACKET_MAX);
-		struct monitor_fds fds;
+		CLEANUP(monitor_fds_done) struct monitor_fds fds = { .n = 0 };
 		if ((r = receive_packet(fd, &b, &fds, err)) <= 0)
 			return r < 0 ? r : gone(m, err);
-		monitor_fds_done(&fds);
 		r = 0;
 		if (is_event(buf_str(&b))) {
 			tell(m, buf_str(&b));
 			continue;
 		}
-		if ((r = json_decode(a, arena_str(a, buf_str(&b)), &(struct json_decode_options){ 0 }, ret, err)) < 0)
+		if ((r = json_decode(a, arena_str(a, buf_str(&b)), &(struct json_decode_options){ 0 }, ret, err)) < 0 ||
+		    (r = monitor_wire_fail(*ret, err)) < 0)
 			return r;
-		return monitor_wire_fail(*ret, err);
+		if (ret_out) {
+			*ret_out = fds;
+			fds.n = 0;
+		}
+		return 0;
 	}
 	return r;
 }
@@ -172,9 +182,9 @@ static int join(struct monitor *m, bool with_state, struct err *err)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	CLEANUP(close_fd) int fd = open_connection(m->folder, err);
 	struct val v;
-	int r = fd < 0 ? fd : exchange(m, fd, &a, STR("{\"op\":\"follow\"}"), &v, err);
+	int r = fd < 0 ? fd : exchange(m, fd, &a, STR("{\"op\":\"follow\"}"), NULL, NULL, &v, err);
 
-	if (r == 0 && with_state && (r = exchange(m, fd, &a, STR("{\"op\":\"state\"}"), &v, err)) == 0)
+	if (r == 0 && with_state && (r = exchange(m, fd, &a, STR("{\"op\":\"state\"}"), NULL, NULL, &v, err)) == 0)
 		VAL_EACH(c, val_get(v, containers))
 			if (str_eq(val_str(*c, status), STR("stopped")))
 				m->fn(m->arg, &(struct monitor_exit){ .container = val_str(*c, id), .exit_code = (int)val_int(*c, exitCode),
@@ -287,6 +297,7 @@ int monitor_connect(const struct monitor_options *o, monitor_on_exit *fn, void *
 	m->fd = -1;
 	list_init(&m->waiters);
 	fiber_cond_init(&m->turn, "a turn to ask a monitor");
+	fiber_cond_init(&m->apart_turn, "a connection to a monitor");
 	if ((r = join(m, false, err)) < 0 || (r = fiber_spawn(read_answers, m, &m->reader, err, "monitor reader")) < 0) {
 		monitor_free(m);
 		return r;
@@ -295,8 +306,24 @@ int monitor_connect(const struct monitor_options *o, monitor_on_exit *fn, void *
 	return 0;
 }
 
+/*
+ * Our own program on a read-only mount that nothing else has: it finds itself protected from its containers, and need not execute itself
+ * once more to be. -1: it will.
+ */
+static int open_protected(const char *program)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+	int fd = open_tree(AT_FDCWD, program, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (fd >= 0 && mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof attr) == 0)
+		return fd;
+	close_fd(&fd);
+	return -1;
+}
+
 int monitor_start(const struct monitor_options *o, monitor_on_exit *fn, void *arg, struct monitor **ret, struct err *err)
 {
+	CLEANUP(close_fd) int protected = o->oci_program ? -1 : open_protected(o->program);
 	const char *argv[12] = { o->program, "monitor", "--state", o->folder, "--root", o->oci_root };
 	size_t n = 6;
 	CLEANUP(process_output_done) struct process_output output = { 0 };
@@ -310,7 +337,13 @@ int monitor_start(const struct monitor_options *o, monitor_on_exit *fn, void *ar
 		argv[n++] = o->cgroup;
 	}
 	/* What is waited for here ends when its child listens, in a session of its own. */
-	int r = process_run(&(struct process_spec){ .argv = argv }, STR_NONE, STDERR_MAX, &output, err);
+	struct process_spec spec = { .argv = argv };
+	if (protected >= 0) {
+		spec.path = "/proc/self/fd/3";
+		spec.fds[3] = protected;
+		spec.n_fds = 4;
+	}
+	int r = process_run(&spec, STR_NONE, STDERR_MAX, &output, err);
 	if (r < 0)
 		return err_wrap(err, r, "starting a monitor");
 	if (output.status.exit_code != 0) {
@@ -342,6 +375,7 @@ void monitor_free(struct monitor *m)
 	if (m->fd >= 0)
 		shutdown(m->fd, SHUT_RDWR); /* wakes one who waits to send */
 	fiber_cond_broadcast(&m->turn);
+	fiber_cond_broadcast(&m->apart_turn);
 }
 
 /* ---- asking ---- */
@@ -416,6 +450,48 @@ int monitor_ask(struct monitor *m, struct arena *a, struct val question, const s
 		m->ending = false;
 	if (--m->asking == 0 && m->freed)
 		release(m);
+	return r;
+}
+
+static int ask_apart(struct monitor *m, struct arena *a, str question, const struct monitor_fds *in, struct monitor_fds *ret_out,
+		     struct val *ret, struct err *err)
+{
+	int r = 0;
+
+	while (m->apart >= APART_MAX && !m->freed && (r = fiber_cond_wait(&m->apart_turn, err)) == 0)
+		;
+	if (r < 0)
+		return r;
+	if (m->freed)
+		return gone(m, err);
+	m->apart++;
+	CLEANUP(close_fd) int fd = open_connection(m->folder, err);
+	r = fd == -ERR_NOT_FOUND ? gone(m, err) : fd < 0 ? fd : exchange(m, fd, a, question, in, ret_out, ret, err);
+	m->apart--;
+	fiber_cond_signal(&m->apart_turn);
+	return r;
+}
+
+int monitor_ask_apart(struct monitor *m, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
+		      struct val *ret_answer, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(MONITOR_PACKET_MAX);
+	struct monitor_fds out = { .n = 0 };
+	struct val answer;
+	int r = json_encode(&text, question, &(struct json_encode_options){ .plain = true }, err);
+
+	if (r < 0)
+		return r;
+	m->asking++;
+	r = ask_apart(m, a, buf_str(&text), in, &out, &answer, err);
+	if (--m->asking == 0 && m->freed)
+		release(m);
+	if (r == 0 && ret_answer)
+		*ret_answer = answer;
+	if (ret_out)
+		*ret_out = out;
+	else
+		monitor_fds_done(&out);
 	return r;
 }
 

@@ -85,6 +85,7 @@ static void container_ended(struct container *c, int status, int64_t ns)
 	c->finished_ns = ns;
 	c->oom_killed = was_oom_killed(c);
 	c->pid = 0;
+	job_hurry(c);
 	stdio_close_input(c);
 	stdio_drain(c);
 	struct val event = monitor_wire_exit(&a, &(struct monitor_exit){ .container = str_of(c->id), .exit_code = c->exit_code,

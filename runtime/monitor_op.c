@@ -198,6 +198,7 @@ struct question {
 	struct arena *arena;
 	struct monitor_fds *fds, *out;
 	struct val answer;
+	bool start_failed;            /* exit_started follows the answer */
 };
 
 /* A question's function answers 0 (with q->answer), or ANSWER_LATER when a job does, or an error. */
@@ -266,8 +267,7 @@ static int op_start(struct question *q, struct err *err)
 		return err_set(err, ERR_CONFLICT, "container %s cannot be started: it is %s", q->container->id, status_name(q->container->status));
 	q->container->starting = true;
 	int r = begin(q, (struct job){ .op = JOB_START }, err);
-	if (r < 0)
-		exit_started(q->container);
+	q->start_failed = r < 0;
 	return r;
 }
 
@@ -282,8 +282,12 @@ static int op_kill(struct question *q, struct err *err)
 		return err_set(err, ERR_INVALID, "%lld is no signal", (long long)signal);
 	if (exec.n) {
 		struct exec *e = exec_find(q->container, exec);
-		if (!e || !e->pid)
+		if (!e)
 			return err_set(err, ERR_NOT_FOUND, "exec " STR_FMT " does not run", STR_ARG(exec));
+		if (!e->pid) {
+			e->signal = (int)signal;
+			return 0;
+		}
 		/* A child that was not waited for: its number is its own. */
 		return kill(e->pid, (int)signal) < 0 ? err_sys(err, errno, "kill") : 0;
 	}
@@ -476,7 +480,10 @@ static void conn_ready(struct source *s, uint32_t events)
 		conn_watch(c);
 		return;
 	}
+	/* That may be the end of the connection. */
 	conn_send(c, r < 0 ? monitor_wire_error(&a, &err) : q.answer, &out);
+	if (q.start_failed)
+		exit_started(q.container);
 	pod_check_end(pod);
 }
 
@@ -532,6 +539,8 @@ static void settle(struct job *j, struct job_result *result, struct monitor_fds 
 		break;
 	case JOB_EXEC:
 		j->exec->pid = result->pid;
+		if (j->exec->signal)
+			(void)kill(result->pid, j->exec->signal);
 		if (result->master >= 0) {
 			j->exec->master = result->master;
 			int theirs = fcntl(result->master, F_DUPFD_CLOEXEC, 3);

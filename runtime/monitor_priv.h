@@ -22,7 +22,7 @@
 
 enum {
 	BLOCK_SIZE = 16 << 10,        /* of output, read at once */
-	CONNS_MAX = 64,
+	CONNS_MAX = 256,              /* one for each exec that is on its way, at least */
 	PACKETS_MAX = 256,            /* that wait for one connection; one that reads more slowly is closed */
 	EXECS_MAX = 1024,             /* at one time, of one container */
 	CLIENTS_MAX = 32,             /* attached to one container */
@@ -31,7 +31,8 @@ enum {
 	LOG_RETRY_MS = 200,
 	LOG_PATIENCE_MS = 30000,      /* with a disk that takes nothing; then output is dropped */
 	JOB_PATIENCE_MS = 120000,     /* with a runtime */
-	EXEC_PATIENCE_MS = 20000,     /* the container can stop the process on its way in, and kill waits behind this */
+	EXEC_PATIENCE_MS = 20000,     /* the container can stop the process on its way in */
+	EXEC_LAST_MS = 200,           /* the same, when the container has ended */
 	SHRINK_AFTER_MS = 500,        /* without anything to do */
 	UNCLAIMED_MAX = 32,
 };
@@ -131,6 +132,7 @@ struct exec {
 	struct container *container;
 	char *id;
 	pid_t pid;                    /* 0: not yet */
+	int signal;                   /* that it is to get when it has started; 0: none */
 	int master;                   /* of its terminal, for resizing; -1: none */
 };
 
@@ -215,6 +217,8 @@ struct job_result {
 int job_begin(const struct job *model, struct err *err);
 /* The child of a job has ended: the job is over. True when it was one. */
 bool job_reap(struct pod *pod, pid_t pid, int status);
+/* The container has ended: execs that are on their way into it have little time left. */
+void job_hurry(struct container *c);
 /* monitor_op.c: a job's result becomes an answer. */
 void job_done(struct job *j, struct job_result *result);
 

@@ -276,6 +276,13 @@ static void job_late(struct timer *t)
 	kill(j->pid, SIGKILL);
 }
 
+void job_hurry(struct container *c)
+{
+	LIST_EACH(struct job, j, &c->pod->jobs, link)
+		if (j->container == c && j->op == JOB_EXEC && !j->late)
+			timer_set(c->pod, &j->timer, EXEC_LAST_MS, job_late);
+}
+
 int job_begin(const struct job *model, struct err *err)
 {
 	struct pod *pod = model->pod;
@@ -388,8 +395,11 @@ static void find_result(struct job *j, int status, struct job_result *ret)
 	struct report report;
 
 	if (j->late) {
-		ret->r = err_set(&ret->err, ERR_TIMEOUT, "%s: the runtime did not come to an end in %d s", names[j->op],
-				 (j->op == JOB_EXEC ? EXEC_PATIENCE_MS : JOB_PATIENCE_MS) / 1000);
+		if (j->op == JOB_EXEC && j->container->status == STATUS_STOPPED)
+			ret->r = err_set(&ret->err, ERR_CONFLICT, "container %s is not running: it is stopped", j->container->id);
+		else
+			ret->r = err_set(&ret->err, ERR_TIMEOUT, "%s: the runtime did not come to an end in %d s", names[j->op],
+					 (j->op == JOB_EXEC ? EXEC_PATIENCE_MS : JOB_PATIENCE_MS) / 1000);
 		return;
 	}
 	if (read(j->report, &report, sizeof(report)) == sizeof(report)) {

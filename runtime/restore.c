@@ -14,19 +14,9 @@
 #include "runtime/container.h"
 #include "runtime/store.h"
 
-enum { CLEAR_MS = 60000, EXIT_UNKNOWN = 255, CONNECT_MS = 10000, EXIT_START_ERROR = 128 };
+enum { CLEAR_MS = 60000, CONNECT_MS = 10000 };
 
 /* ---- containers ---- */
-
-static void end_by_file(struct container *c, struct arena *a, const char *folder)
-{
-	struct monitor_exit e;
-
-	if (monitor_read_exit(folder, str_of(c->id), a, &e, NULL) == 0)
-		container_ended(c, e.exit_code, e.finished_ns, e.oom_killed);
-	else
-		container_ended(c, EXIT_UNKNOWN, 0, false);
-}
 
 static struct val find_state(struct val answer, const char *id)
 {
@@ -37,16 +27,16 @@ static struct val find_state(struct val answer, const char *id)
 }
 
 /* What its monitor says of it: VAL_NONE when it knows nothing. */
-static void take_up_container(struct container *c, struct arena *a, const char *folder, struct val state)
+static void take_up_container(struct container *c, const char *folder, struct val state)
 {
 	str status = val_str(state, status);
 
 	if (c->finished_ns)
 		return;
 	if (val_is_nil(state)) {
-		/* Never started, or ended and already deleted there. */
-		if (c->started_ns)
-			end_by_file(c, a, folder);
+		/* Ended and already deleted there, or never started: what was written down before a start is not true then. */
+		if (c->started_ns && !container_ended_before(c, folder))
+			c->started_ns = 0;
 		return;
 	}
 	if (str_eq(status, STR("running")) || str_eq(status, STR("paused"))) {
@@ -58,7 +48,7 @@ static void take_up_container(struct container *c, struct arena *a, const char *
 	if (str_eq(status, STR("stopped")))
 		container_ended(c, (int)val_int(state, exitCode), val_int(state, finishedAt), val_bool(state, oomKilled));
 	else /* its start was cut short, and nobody will go on with it: what waits there is killed when it is deleted */
-		container_ended(c, EXIT_START_ERROR, 0, false);
+		container_start_lost(c);
 }
 
 static bool is_whole(struct val record) { return str_eq(val_str(record, state), STR("made")); }
@@ -158,11 +148,11 @@ static void take_up(struct sandbox *s, struct arena *a)
 		sandbox_ended(s);
 		LIST_EACH(struct container, c, &s->containers, in_sandbox)
 			if (c->started_ns && !c->finished_ns)
-				end_by_file(c, a, folder);
+				container_lost(c, folder);
 		return;
 	}
 	LIST_EACH(struct container, c, &s->containers, in_sandbox)
-		take_up_container(c, a, folder, find_state(answer, c->id));
+		take_up_container(c, folder, find_state(answer, c->id));
 	struct val own = find_state(answer, s->id);
 	if (str_eq(val_str(own, status), STR("running")))
 		s->pid = (pid_t)val_int(own, pid);

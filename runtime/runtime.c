@@ -12,10 +12,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "oci/cgroup.h"
 #include "runtime/cri.h"
 #include "runtime/restore.h"
 #include "runtime/stream.h"
 #include "runtime/usage.h"
+#include "runtime/userns.h"
 
 enum { GRACE_MS = 10000 };
 
@@ -120,7 +122,7 @@ static int lock(struct runtime *r, struct arena *a, struct err *err)
 static int make_folders(struct runtime *r, struct arena *a, struct err *err)
 {
 	static const char *const in_root[] = { "images", "snapshots", "sandboxes", "containers" };
-	static const char *const in_state[] = { "pods", "netns", "oci" };
+	static const char *const in_state[] = { "pods", "netns", "oci", "userns" };
 	int code = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(in_root) && code == 0; i++)
@@ -141,6 +143,7 @@ static int open_all(struct runtime *r, struct arena *a, struct err *err)
 	    (code = images_open(&images, &r->images, err)) < 0 ||
 	    (code = snapshots_open(runtime_text(a, "%s/snapshots", r->o.root), &r->snapshots, err)) < 0)
 		return code;
+	r->userns = userns_probe(runtime_text(a, "%s/snapshots", r->o.root), &r->no_userns) == 0;
 	r->cni = cni_new(&cni);
 	r->usage = usage_cache_new();
 	return stream_server_new(r, &r->streams, err);
@@ -216,6 +219,23 @@ static int serve(struct runtime *r, void (*on_ready)(struct runtime *r, void *ar
 	return code;
 }
 
+/* The cgroup that pods are in is ours, unless there are any. What others may have put there stays. */
+static void remove_cgroup(struct runtime *r, struct arena *a)
+{
+	CLEANUP(cgroup_freep) struct cgroup *g = NULL;
+	struct err err = ERR_INIT;
+	pid_t *pids;
+	size_t n;
+
+	if (!list_empty(&r->sandboxes) || cgroup_open(r->o.cgroup_parent, &g, NULL) < 0)
+		return;
+	int code = cgroup_pids(g, a, &pids, &n, &err);
+	if (code >= 0 && n == 0)
+		code = cgroup_remove(g, &err);
+	if (code < 0)
+		log_warn("the cgroup of the pods cannot be removed", KV("cgroup", r->o.cgroup_parent), KV("err", &err));
+}
+
 int runtime_run(const struct runtime_options *o, void (*on_ready)(struct runtime *r, void *arg), void *arg, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
@@ -232,6 +252,8 @@ int runtime_run(const struct runtime_options *o, void (*on_ready)(struct runtime
 		code = collect_network(&r);
 	if (code == 0)
 		code = serve(&r, on_ready, arg, err);
+	if (code == 0 || code == -ERR_CANCELED)
+		remove_cgroup(&r, &a);
 	close_all(&r);
 	return code;
 }

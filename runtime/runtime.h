@@ -4,6 +4,7 @@
  *	runtime.c        starting, stopping, what is found from before
  *	cri.h            the calls: cri_runtime_*.c, cri_image.c; cri_server.c serves them by net/grpc_server.h
  *	sandbox.h        one pod: its namespaces, network, files; container.h: one container; config_json.c: what OCI is told
+ *	userns.h         user namespaces of pods
  *	store.h          what survives a restart: one JSON file each, written atomically
  *	image.h          references, registries, the content store, archives
  *	snapshot.h       root file systems from layers: overlayfs, or copies
@@ -31,6 +32,7 @@ struct runtime_options {
 	const char *listen;           /* --listen: unix:///run/c8s/runtime/cri.sock */
 	const char *pod_program;      /* c8s-pod, beside c8s */
 	const char *cni_conf_dir, *const *cni_bin_dirs;
+	const char *const *cdi_dirs;  /* where CDI files are, those of later ones win; NULL: none */
 	const char *cgroup_parent;    /* for sandboxes that name none */
 	const char *sandbox_image;    /* NULL: our own pause, without an image */
 	const char *registry_config;  /* a folder with hosts.toml per registry, as containerd has it */

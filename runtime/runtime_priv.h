@@ -8,6 +8,7 @@
  *	<root>/containers/<id>/               container.json, the bundle, volumes of the image
  *	<state>/pods/<id>/                    the monitor's (monitor.h); shm: what the pod's containers share
  *	<state>/netns/<id>                    the network namespace, mounted
+ *	<state>/userns/<id>                   the user namespace, mounted, of a pod that has one
  *	<state>/oci/                          states of OCI containers
  */
 #ifndef C8S_RUNTIME_RUNTIME_PRIV_H
@@ -40,6 +41,8 @@ struct runtime {
 	unsigned pulls;                        /* under way */
 	bool collect_wanted, collecting;
 	int lock_fd;
+	bool userns;                           /* pods can have user namespaces; else why they cannot: */
+	struct err no_userns;
 };
 
 /* The handler of that name, or NULL. */

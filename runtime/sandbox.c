@@ -1,6 +1,7 @@
 /* Sandboxes: finding, keeping, telling. */
 #include "runtime/sandbox.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -10,6 +11,7 @@
 #include "runtime/container.h"
 #include "runtime/events.h"
 #include "runtime/store.h"
+#include "runtime/userns.h"
 
 static const char *const states[] = {
 	[SANDBOX_CREATING] = "creating", [SANDBOX_READY] = "ready", [SANDBOX_NOTREADY] = "notready",
@@ -106,13 +108,15 @@ int sandbox_save(struct sandbox *s, struct err *err)
 	SHIELD_SCOPE();
 
 	(void)turn_take(&s->saving, NULL);
+	/* one without containers is of no use after a loss of power */
+	bool keep = s->state != SANDBOX_REMOVING && !list_empty(&s->containers);
 	struct val v = s->record->val;
 	v = val_with(&a, v, VAL_STR(str_of(states[s->state])), state);
 	v = val_with(&a, v, val_of_int(s->pid), pid);
 	v = val_with(&a, v, s->network ? s->network->val : VAL_EMPTY, network);
 	v = val_with(&a, v, s->overhead ? s->overhead->val : VAL_EMPTY, overhead);
 	v = val_with(&a, v, s->resources ? s->resources->val : VAL_EMPTY, resources);
-	int r = store_write(sandbox_folder(s, &a), "sandbox.json", v, TYPE(runtimestore_v1, Sandbox), err);
+	int r = store_write(sandbox_folder(s, &a), "sandbox.json", v, TYPE(runtimestore_v1, Sandbox), keep, err);
 	turn_give(&s->saving);
 	return r;
 }
@@ -147,9 +151,18 @@ const char *sandbox_shm(const struct sandbox *s, struct arena *a)
 	return runtime_text(a, "%s/pods/%s/shm", s->runtime->o.state, s->id);
 }
 
+const char *sandbox_own_root(const struct sandbox *s, struct arena *a) { return runtime_text(a, "%s/pause", s->runtime->o.state); }
+
 const char *sandbox_netns(const struct sandbox *s, struct arena *a)
 {
 	return sandbox_host_network(s) ? NULL : runtime_text(a, "%s/netns/%s", s->runtime->o.state, s->id);
+}
+
+struct val sandbox_namespaces(const struct sandbox *s) { return val_get(sandbox_security(s), namespaceOptions); }
+
+const char *sandbox_userns(const struct sandbox *s, struct arena *a)
+{
+	return userns_wanted(sandbox_namespaces(s)) ? runtime_text(a, "%s/userns/%s", s->runtime->o.state, s->id) : NULL;
 }
 
 bool sandbox_cgroup_is_ours(const struct sandbox *s) { return !val_str(sandbox_cri(s), linux, cgroupParent).n; }
@@ -174,14 +187,44 @@ struct monitor_options sandbox_monitor_options(const struct sandbox *s, struct a
 
 /* ---- the monitor ---- */
 
+static int no_monitor(const struct sandbox *s, struct err *err)
+{
+	return err_set(err, ERR_UNAVAILABLE, "the monitor of sandbox %s is gone", s->id);
+}
+
 int sandbox_ask(struct sandbox *s, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
 		struct val *ret_answer, struct err *err)
 {
 	struct val answer;
 
 	if (!s->monitor)
-		return err_set(err, ERR_UNAVAILABLE, "the monitor of sandbox %s is gone", s->id);
+		return no_monitor(s, err);
 	return monitor_ask(s->monitor, a, question, in, ret_out, ret_answer ? ret_answer : &answer, err);
+}
+
+int sandbox_ask_apart(struct sandbox *s, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
+		      struct err *err)
+{
+	return s->monitor ? monitor_ask_apart(s->monitor, a, question, in, ret_out, NULL, err) : no_monitor(s, err);
+}
+
+/*
+ * An exec that was on its way in when the container ended is given up by the monitor first: that is soon. A start that was on its way when
+ * an earlier service was killed may go through now: what it has started is killed.
+ */
+int sandbox_ask_delete(struct sandbox *s, struct arena *a, const char *id, struct err *err)
+{
+	enum { AGAIN_MS = 20 };
+	struct val name = VAL_STR(str_of(id));
+	int r;
+
+	while ((r = sandbox_ask(s, a, OBJECT(a, F(op, VAL_LIT("delete")), F(id, name)), NULL, NULL, NULL, err)) == -ERR_CONFLICT) {
+		struct val kill = OBJECT(a, F(op, VAL_LIT("kill")), F(id, name), F(signal, val_of_int(SIGKILL)), F(all, val_of_bool(true)));
+		(void)sandbox_ask(s, a, kill, NULL, NULL, NULL, NULL);
+		if ((r = fiber_sleep_ms(AGAIN_MS, err)) < 0)
+			return r;
+	}
+	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 static int save_and_tell(void *arg)
@@ -209,20 +252,15 @@ void sandbox_ended(struct sandbox *s)
 /* (suspends) As after a restart that finds no monitor: all has ended, and what may be left is ended too. */
 static int monitor_gone(void *arg)
 {
-	enum { EXIT_UNKNOWN = 255 };
 	CLEANUP(sandbox_unrefp) struct sandbox *s = arg;
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const char *folder = sandbox_state_folder(s, &a);
 
 	monitor_free(TAKE(s->monitor));
 	sandbox_ended(s);
-	LIST_EACH(struct container, c, &s->containers, in_sandbox) {
-		struct monitor_exit e = { .exit_code = EXIT_UNKNOWN };
-		if (!c->started_ns || c->finished_ns)
-			continue;
-		(void)monitor_read_exit(folder, str_of(c->id), &a, &e, NULL);
-		container_ended(c, e.exit_code, e.finished_ns, e.oom_killed);
-	}
+	LIST_EACH(struct container, c, &s->containers, in_sandbox)
+		if (c->started_ns)
+			container_lost(c, folder);
 	return 0;
 }
 

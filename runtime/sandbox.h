@@ -36,6 +36,7 @@ struct sandbox {
 	struct monitor *monitor;         /* NULL: there is none any more */
 	struct fiber_cond changed;
 	struct turn saving, stopping;
+	bool kept;                       /* its record outlives a loss of power, as those of its containers */
 	struct list containers;          /* container.in_sandbox */
 	struct cpu_sample cpu;
 };
@@ -63,8 +64,13 @@ const struct runtime_handler *sandbox_handler(const struct sandbox *s);
 const char *sandbox_folder(const struct sandbox *s, struct arena *a);
 const char *sandbox_state_folder(const struct sandbox *s, struct arena *a);
 const char *sandbox_shm(const struct sandbox *s, struct arena *a);
+/* Where our own pause is mounted on: the same for all, nobody can write there. */
+const char *sandbox_own_root(const struct sandbox *s, struct arena *a);
 /* NULL for the node's own. */
 const char *sandbox_netns(const struct sandbox *s, struct arena *a);
+/* NULL: it has none of its own. */
+const char *sandbox_userns(const struct sandbox *s, struct arena *a);
+struct val sandbox_namespaces(const struct sandbox *s);  /* linux.securityContext.namespaceOptions */
 /* The cgroup that all of the pod is in: given by the caller, or made by us. */
 const char *sandbox_cgroup(const struct sandbox *s, struct arena *a);
 bool sandbox_cgroup_is_ours(const struct sandbox *s);
@@ -83,6 +89,11 @@ int sandbox_clear(struct sandbox *s, struct err *err);
 /* (suspends) One question to its monitor. -ERR_UNAVAILABLE: it has none. */
 int sandbox_ask(struct sandbox *s, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
 		struct val *ret_answer, struct err *err);
+/* (suspends) The same, for what the pod's other questions must not wait for: monitor_ask_apart. */
+int sandbox_ask_apart(struct sandbox *s, struct arena *a, struct val question, const struct monitor_fds *in, struct monitor_fds *ret_out,
+		      struct err *err);
+/* (suspends) The monitor forgets a container that has ended, or the first process; fine when it has. Within the caller's deadline. */
+int sandbox_ask_delete(struct sandbox *s, struct arena *a, const char *id, struct err *err);
 /* For monitor.h: arg is the sandbox. */
 void sandbox_on_exit(void *arg, const struct monitor_exit *e);
 /* Its first process has ended. */

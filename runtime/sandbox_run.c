@@ -1,6 +1,6 @@
 /*
- * Making a sandbox: record, network namespace, network, files, monitor, first process. Whatever fails, sandbox_clear removes all that
- * there may be; after a crash the next start does the same.
+ * Making a sandbox: record, network namespace, files, monitor, first process, and meanwhile its network. Whatever fails, sandbox_clear
+ * removes all that there may be; after a crash the next start does the same.
  */
 #include <errno.h>
 #include <sys/mount.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fiber_io.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "codec/atoms.h"
@@ -15,6 +16,7 @@
 #include "runtime/config_json.h"
 #include "runtime/events.h"
 #include "runtime/store.h"
+#include "runtime/userns.h"
 
 enum { CLEAR_MS = 60000, FILE_MAX = 1 << 20, SHM_BYTES = 64 << 20 };
 
@@ -27,7 +29,7 @@ static int write_hostname(const struct sandbox *s, struct arena *a, const char *
 
 	if (!name.n && gethostname(own, sizeof own - 1) == 0)
 		name = str_of(own);
-	return store_write_file(runtime_text(a, "%s/hostname", folder), arena_printf(a, STR_FMT "\n", STR_ARG(name)), 0644, err);
+	return file_replace(runtime_text(a, "%s/hostname", folder), arena_printf(a, STR_FMT "\n", STR_ARG(name)), 0644, err);
 }
 
 static int copy_file(struct arena *a, const char *from, const char *to, struct err *err)
@@ -38,7 +40,7 @@ static int copy_file(struct arena *a, const char *from, const char *to, struct e
 	(void)a;
 	if (r < 0 && r != -ERR_NOT_FOUND)
 		return r;
-	return store_write_file(to, buf_str(&b), 0644, err);
+	return file_replace(to, buf_str(&b), 0644, err);
 }
 
 static void add_line(struct buf *b, const char *word, struct val list)
@@ -63,7 +65,7 @@ static int write_resolv(const struct sandbox *s, struct arena *a, const char *fo
 	VAL_EACH(server, val_get(dns, servers))
 		buf_addf(&b, "nameserver " STR_FMT "\n", STR_ARG(val_as_str(*server)));
 	add_line(&b, "options", val_get(dns, options));
-	return store_write_file(path, buf_str(&b), 0644, err);
+	return file_replace(path, buf_str(&b), 0644, err);
 }
 
 static int mount_shm(const struct sandbox *s, struct arena *a, struct err *err)
@@ -80,36 +82,52 @@ static int mount_shm(const struct sandbox *s, struct arena *a, struct err *err)
 	return 0;
 }
 
-static int make_files(const struct sandbox *s, struct arena *a, struct err *err)
+/* Our own pause needs a folder with nothing but names to mount on. */
+static int make_own_root(const struct sandbox *s, struct arena *a, struct err *err)
 {
-	const char *folder = sandbox_folder(s, a);
-	int r = write_hostname(s, a, folder, err);
+	const char *root = sandbox_own_root(s, a), *pause = runtime_text(a, "%s/pause", root);
+	static const char *const folders[] = { "proc", "dev", "sys", "etc" };
+	int r = 0;
 
+	if (access(pause, F_OK) == 0) /* the last that is made */
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(folders) && r == 0; i++)
+		r = file_make_dirs(runtime_text(a, "%s/%s", root, folders[i]), 0755, err);
+	if (r == 0)
+		r = file_replace(runtime_text(a, "%s/etc/resolv.conf", root), STR(""), 0644, err);
+	return r < 0 ? r : file_replace(pause, STR(""), 0755, err);
+}
+
+struct files {
+	const struct sandbox *sandbox;
+	struct arena *arena;
+};
+
+/* In the thread pool: all at once, for they are many and small. Nobody needs them after a loss of power. */
+static int make_files(void *arg, struct err *err)
+{
+	struct files *f = arg;
+	const struct sandbox *s = f->sandbox;
+	struct arena *a = f->arena;
+	const char *folder = sandbox_state_folder(s, a);
+	int r = file_make_dirs(folder, 0700, err);
+
+	if (r == 0)
+		r = write_hostname(s, a, folder, err);
 	if (r == 0)
 		r = copy_file(a, "/etc/hosts", runtime_text(a, "%s/hosts", folder), err);
 	if (r == 0)
 		r = write_resolv(s, a, folder, err);
+	if (r == 0 && !s->runtime->o.sandbox_image)
+		r = make_own_root(s, a, err);
 	return r < 0 ? r : mount_shm(s, a, err);
 }
 
 /* ---- the first process ---- */
 
-/* Our own pause needs a folder with nothing but a name to mount it on. */
-static int make_own_root(const struct sandbox *s, struct arena *a, struct err *err)
-{
-	const char *root = runtime_text(a, "%s/rootfs", sandbox_folder(s, a));
-	static const char *const folders[] = { "proc", "dev", "sys", "etc" };
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(folders) && r == 0; i++)
-		r = file_make_dirs(runtime_text(a, "%s/%s", root, folders[i]), 0755, err);
-	if (r == 0)
-		r = store_write_file(runtime_text(a, "%s/etc/resolv.conf", root), STR(""), 0644, err);
-	return r < 0 ? r : store_write_file(runtime_text(a, "%s/pause", root), STR(""), 0755, err);
-}
-
 static int image_root(struct sandbox *s, struct arena *a, const char **ret_root, struct val *ret_config, struct err *err)
 {
+	const char *userns = sandbox_userns(s, a);
 	struct runtime *r = s->runtime;
 	str name = str_of(r->o.sandbox_image), id;
 	struct image_ref ref;
@@ -122,10 +140,14 @@ static int image_root(struct sandbox *s, struct arena *a, const char **ret_root,
 			return err_wrap(err, code, "failed to pull image \"%s\"", r->o.sandbox_image);
 		code = image_find(r->images, id, a, &image, err);
 	}
+	/* Pods need it also when the node is short of room. */
+	if (code == 0 && !image.pinned)
+		code = image_pin(r->images, name, true, err);
 	if (code < 0 || (code = snapshot_unpack(r->snapshots, r->images, &image, err)) < 0)
 		return code;
 	*ret_config = val_get(image.config, config);
-	return snapshot_mount(r->snapshots, str_of(s->id), &image, a, ret_root, err);
+	code = snapshot_mount(r->snapshots, str_of(s->id), &image, a, ret_root, err);
+	return code < 0 || !userns ? code : userns_map_root(*ret_root, userns, sandbox_namespaces(s), err);
 }
 
 static int write_bundle(struct sandbox *s, struct arena *a, struct err *err)
@@ -134,12 +156,12 @@ static int write_bundle(struct sandbox *s, struct arena *a, struct err *err)
 	struct json_encode_options plain = { .plain = true };
 	struct val image = VAL_EMPTY, config;
 	const char *root = NULL;
-	int r = s->runtime->o.sandbox_image ? image_root(s, a, &root, &image, err) : make_own_root(s, a, err);
+	int r = s->runtime->o.sandbox_image ? image_root(s, a, &root, &image, err) : 0;
 
 	if (r < 0 || (r = config_json_sandbox(s, root, image, a, &config, err)) < 0 ||
 	    (r = json_encode(&b, config, &plain, err)) < 0)
 		return r;
-	return store_write_file(runtime_text(a, "%s/config.json", sandbox_folder(s, a)), buf_str(&b), 0600, err);
+	return store_write_file(runtime_text(a, "%s/config.json", sandbox_state_folder(s, a)), buf_str(&b), 0600, err);
 }
 
 static int start_process(struct sandbox *s, struct arena *a, struct err *err)
@@ -150,7 +172,7 @@ static int start_process(struct sandbox *s, struct arena *a, struct err *err)
 
 	if (r < 0)
 		return err_wrap(err, r, "start the monitor");
-	r = sandbox_ask(s, a, OBJECT(a, F(op, VAL_LIT("create")), F(id, id), F(bundle, VAL_STR(str_of(sandbox_folder(s, a)))),
+	r = sandbox_ask(s, a, OBJECT(a, F(op, VAL_LIT("create")), F(id, id), F(bundle, VAL_STR(str_of(sandbox_state_folder(s, a)))),
 				     F(log, VAL_LIT(""))),
 			NULL, NULL, &answer, err);
 	if (r < 0)
@@ -162,30 +184,60 @@ static int start_process(struct sandbox *s, struct arena *a, struct err *err)
 
 /* ---- all of it ---- */
 
-static int make_network(struct sandbox *s, struct arena *a, struct err *err)
+static int make_namespaces(struct sandbox *s, struct arena *a, struct err *err)
 {
-	const char *netns = sandbox_netns(s, a);
+	const char *netns = sandbox_netns(s, a), *userns = sandbox_userns(s, a);
 	int r;
 
 	if (!netns)
 		return 0;
-	if ((r = netns_make(netns, err)) < 0)
+	if (userns && (r = userns_make(userns, netns, sandbox_namespaces(s), err)) < 0)
+		return err_wrap(err, r, "failed to create the user namespace of sandbox \"%s\"", s->id);
+	if (!userns && (r = netns_make(netns, err)) < 0)
 		return err_wrap(err, r, "failed to create network namespace for sandbox \"%s\"", s->id);
-	if ((r = sandbox_network_add(s, err)) < 0)
-		return err_wrap(err, r, "failed to setup network for sandbox \"%s\"", s->id);
 	return 0;
+}
+
+struct network {
+	struct sandbox *sandbox;
+	struct err err;
+};
+
+static int make_network(void *arg)
+{
+	struct network *n = arg;
+	int r = sandbox_network_add(n->sandbox, &n->err);
+
+	return r < 0 ? err_wrap(&n->err, r, "failed to setup network for sandbox \"%s\"", n->sandbox->id) : 0;
+}
+
+/* The network is made while the first process is. */
+static int make_parts(struct sandbox *s, struct arena *a, struct err *err)
+{
+	struct network network = { s, ERR_INIT };
+	struct files files = { s, a };
+	CLEANUP(fiber_stopp) struct fiber *networker = NULL;
+	int r, made = 0;
+
+	if (sandbox_netns(s, a) && (r = fiber_spawn(make_network, &network, &networker, err, "network of a sandbox")) < 0)
+		return r;
+	if ((r = fiber_blocking(make_files, &files, err)) < 0 || (r = write_bundle(s, a, err)) < 0 || (r = start_process(s, a, err)) < 0)
+		return err_wrap(err, r, "failed to start sandbox \"%s\"", s->id);
+	if (networker && (r = fiber_join(networker, &made, err)) < 0)
+		return r;
+	networker = NULL;
+	if (made < 0 && err)
+		*err = network.err;
+	return made;
 }
 
 static int make(struct sandbox *s, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	int r = make_network(s, &a, err);
+	int r = make_namespaces(s, &a, err);
 
-	if (r < 0)
+	if (r < 0 || (r = make_parts(s, &a, err)) < 0)
 		return r;
-	if ((r = file_make_dirs(sandbox_state_folder(s, &a), 0700, err)) < 0 || (r = make_files(s, &a, err)) < 0 ||
-	    (r = write_bundle(s, &a, err)) < 0 || (r = start_process(s, &a, err)) < 0)
-		return err_wrap(err, r, "failed to start sandbox \"%s\"", s->id);
 	s->state = SANDBOX_READY;
 	return sandbox_save(s, err);
 }
@@ -197,8 +249,16 @@ static int check(struct runtime *r, struct val config, str handler, const char *
 	if (!runtime_handler_find(r, handler))
 		return err_set(err, ERR_INTERNAL, "unable to get OCI runtime for sandbox \"%s\": no runtime for \"" STR_FMT
 			       "\" is configured", id, STR_ARG(handler));
-	if (val_has(options, usernsOptions) && !runtime_is(val_get(options, usernsOptions, mode), "NODE"))
-		return err_set(err, ERR_METHOD_NOT_ALLOWED, "user namespaces are not supported");
+	int code = userns_check(options, err);
+	if (code < 0 || !userns_wanted(options))
+		return code;
+	if (!r->userns)
+		return err_set(err, ERR_METHOD_NOT_ALLOWED, "user namespaces are not supported: %s", r->no_userns.msg);
+	if (runtime_handler_find(r, handler)->program)
+		return err_set(err, ERR_METHOD_NOT_ALLOWED, "user namespaces are not supported by the runtime handler \"" STR_FMT "\"",
+			       STR_ARG(handler));
+	if (runtime_is(val_get(options, network), "NODE"))
+		return err_set(err, ERR_METHOD_NOT_ALLOWED, "a user namespace together with the node's network is not supported");
 	return 0;
 }
 

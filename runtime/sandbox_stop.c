@@ -9,8 +9,18 @@
 #include "runtime/container.h"
 #include "runtime/events.h"
 #include "runtime/store.h"
+#include "runtime/userns.h"
 
 enum { KILLED_MS = 10000, END_MS = 5000 };
+
+/* Its monitor is gone, and with it whoever could be asked. */
+static void kill_by_cgroup(struct sandbox *s, struct arena *a)
+{
+	CLEANUP(cgroup_freep) struct cgroup *g = NULL;
+
+	if (cgroup_open(runtime_text(a, "%s/%s", sandbox_cgroup(s, a), s->id), &g, NULL) == 0)
+		(void)cgroup_kill(g, SIGKILL, NULL);
+}
 
 static int kill_process(struct sandbox *s, struct arena *a, struct err *err)
 {
@@ -19,6 +29,8 @@ static int kill_process(struct sandbox *s, struct arena *a, struct err *err)
 
 	if (r < 0 && r != -ERR_NOT_FOUND && r != -ERR_CONFLICT && r != -ERR_UNAVAILABLE && r != -ERR_GONE)
 		return r;
+	if (r == -ERR_UNAVAILABLE)
+		kill_by_cgroup(s, a);
 	DEADLINE_SCOPE(KILLED_MS);
 	while (r == 0 && s->pid)
 		r = fiber_cond_wait(&s->changed, err);
@@ -28,14 +40,12 @@ static int kill_process(struct sandbox *s, struct arena *a, struct err *err)
 /* The monitor has nothing more to do; one that does not listen any more is let go. */
 static void end_monitor(struct sandbox *s, struct arena *a)
 {
-	struct val id = VAL_STR(str_of(s->id));
 	struct err err = ERR_INIT;
 	DEADLINE_SCOPE(END_MS);
 
 	if (!s->monitor)
 		return;
-	if (sandbox_ask(s, a, OBJECT(a, F(op, VAL_LIT("delete")), F(id, id)), NULL, NULL, NULL, &err) < 0 &&
-	    err.code != ERR_NOT_FOUND)
+	if (sandbox_ask_delete(s, a, s->id, &err) < 0)
 		log_warn("the first process of a sandbox cannot be deleted", KV("sandbox", s->id), KV("err", &err));
 	if (sandbox_ask(s, a, OBJECT(a, F(op, VAL_LIT("end"))), NULL, NULL, NULL, &err) < 0)
 		log_warn("a monitor does not end", KV("sandbox", s->id), KV("err", &err));
@@ -68,7 +78,7 @@ static int stop_containers(struct sandbox *s, struct err *err)
 
 static int remove_network(struct sandbox *s, struct arena *a, struct err *err)
 {
-	const char *netns = sandbox_netns(s, a);
+	const char *netns = sandbox_netns(s, a), *userns = sandbox_userns(s, a);
 	int r;
 
 	if (!netns)
@@ -77,6 +87,8 @@ static int remove_network(struct sandbox *s, struct arena *a, struct err *err)
 		return err_wrap(err, r, "failed to destroy network for sandbox \"%s\"", s->id);
 	if ((r = netns_remove(netns, err)) < 0)
 		return err_wrap(err, r, "failed to remove network namespace for sandbox \"%s\"", s->id);
+	if (userns && (r = userns_remove(userns, err)) < 0)
+		return err_wrap(err, r, "failed to remove user namespace for sandbox \"%s\"", s->id);
 	return 0;
 }
 

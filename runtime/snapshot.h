@@ -45,7 +45,7 @@ int snapshot_usage(struct snapshots *s, str key, uint64_t *ret_bytes, uint64_t *
 int snapshots_collect(struct snapshots *s, struct images *m, struct err *err);
 
 /*
- * Unpacks one layer (gzip, zstd or plain tar) into a folder; blocking, for the thread pool and for tests. overlay: into an empty one, with
+ * Unpacks one layer (a tar, plain or compressed) into a folder; blocking, for the thread pool and for tests. overlay: into an empty one, with
  * whiteouts in the form of overlayfs. Else the folder has what the lower layers say, and this one is laid over it. On an error the
  * folder's content is undefined.
  */

@@ -104,6 +104,8 @@ struct snapshot_visitor {
 int snapshot_walk(int top, const struct snapshot_visitor *v, void *arg, struct err *err);
 /* Bytes on disk and inodes of a tree, its top included; what changes meanwhile may be counted or not. */
 int snapshot_count(int top, uint64_t *ret_bytes, uint64_t *ret_inodes, struct err *err);
+/* One file (no folder) of a folder into another, with all that belongs to it. */
+int snapshot_copy_file(int from, const char *name, int to, const struct stat *st, struct err *err);
 /* All that is in a tree, and the top's own owner and mode, into an empty folder. */
 int snapshot_copy(int from, int to, struct err *err);
 

@@ -44,7 +44,8 @@ static int write_layers(const struct root_work *w, const char *folder, struct er
 	for (size_t i = 0; i < w->n_ids; i++)
 		buf_addf(&text, "%s\n", w->ids[i]);
 	int r = buf_check(&text, "the list of layers", err);
-	return r < 0 ? r : file_write(arena_printf(&a, "%s/%s/layers", w->path, folder).p, buf_str(&text), 0600, err);
+	/* not synced: after a loss of power, a root that cannot be read is only removed */
+	return r < 0 ? r : file_replace(arena_printf(&a, "%s/%s/layers", w->path, folder).p, buf_str(&text), 0600, err);
 }
 
 /* The upper layer's own top hides those below it, so it must look like them. */

@@ -1,6 +1,6 @@
 /*
  * The layers of an image. With overlayfs each is a folder of its own, so they are unpacked side by side; only what a layer leaves out
- * (folders without an entry) is taken over from those below it, afterwards and from the lowest up. Then all that is new is synced at
+ * (struct layer_left) is taken over from those below it, afterwards and from the lowest up. Then all that is new is synced at
  * once, and gets its names.
  *
  * A layer is worked on by one call at a time. Calls wait for each other only for lower layers, so never in a circle.
@@ -21,7 +21,7 @@ struct job {
 	struct snapshot_layer *used;     /* that this call counts on */
 	const char *blob;
 	str diff_id;
-	struct buf implied;
+	struct layer_left left;
 	int r;
 	struct err err;
 };
@@ -38,10 +38,10 @@ struct unpack {
 
 /* ---- in the thread pool ---- */
 
-static int unpack_into(const struct job *j, const char *into, bool overlay, struct buf *implied, struct err *err)
+static int unpack_into(const struct job *j, const char *into, bool overlay, struct layer_left *left, struct err *err)
 {
 	struct layer_result result;
-	int r = layer_unpack_implied(j->blob, into, overlay, implied, &result, err);
+	int r = layer_unpack_left(j->blob, into, overlay, left, &result, err);
 	if (r == 0 && !str_eq(str_of(result.diff_id), j->diff_id))
 		r = err_set(err, ERR_INVALID, "wrong diff id calculated on extraction \"%s\"", result.diff_id);
 	return err_wrap(err, r, "layer " STR_FMT, STR_ARG(j->diff_id));
@@ -65,7 +65,7 @@ static int work_on_layer(void *arg, struct err *err)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const char *fs;
 	int r = make_tmp(j->u, &a, j->layer->id, &fs, err);
-	return r < 0 ? r : unpack_into(j, fs, true, &j->implied, err);
+	return r < 0 ? r : unpack_into(j, fs, true, &j->left, err);
 }
 
 /* All of them, one over the other. */
@@ -99,7 +99,7 @@ static int inherit(struct unpack *u, size_t i, struct err *err)
 		r = MIN(lowers[n], 0);
 	}
 	if (r == 0)
-		r = layer_inherit(top, buf_str(&u->jobs[i].implied), lowers, n, err);
+		r = layer_inherit(top, &u->jobs[i].left, lowers, n, err);
 	while (n)
 		close(lowers[--n]);
 	return r;
@@ -139,7 +139,8 @@ static int name_layers(void *arg, struct err *err)
 	struct unpack *u = arg;
 	int r = 0;
 	for (size_t i = u->from; r == 0 && i < u->to; i++) {
-		r = u->copy || !u->jobs[i].implied.n ? 0 : inherit(u, i, err);
+		struct layer_left *left = &u->jobs[i].left;
+		r = left->folders.n || left->links.n ? inherit(u, i, err) : 0;
 		if (r == 0 && !u->copy)
 			r = write_number(u, u->jobs[i].layer, err);
 	}
@@ -301,7 +302,8 @@ static void unpack_done(struct unpack *u)
 		unclaim(j);
 		if (j->used)
 			j->used->users--;
-		buf_done(&j->implied);
+		buf_done(&j->left.folders);
+		buf_done(&j->left.links);
 	}
 }
 
@@ -316,7 +318,7 @@ int snapshot_unpack(struct snapshots *s, struct images *m, const struct image *i
 	u.jobs = ARENA_ARRAY(&a, struct job, u.n + 1);
 	for (size_t i = 0; i < u.n; i++)
 		u.jobs[i] = (struct job){ .u = &u, .blob = image_blob_path(m, &a, image->layers[i]), .diff_id = image->diff_ids[i],
-					  .implied = BUF_INIT(LAYER_NAMES_MAX) };
+					  .left = { BUF_INIT(LAYER_NAMES_MAX), BUF_INIT(LAYER_NAMES_MAX) } };
 	r = u.copy ? unpack_tree(&u, err) : unpack_layers(&u, err);
 	unpack_done(&u);
 	return r;

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/path.h"
 #include "runtime/layer.h"
@@ -228,9 +229,9 @@ static int copy_by_hand(int from, int to, int64_t at, int64_t end, struct err *e
 		ssize_t n = pread(from, room, (size_t)MIN(end - at, (int64_t)COPY_BLOCK), at);
 		if (n <= 0)
 			return n < 0 ? err_sys(err, errno, "read") : 0;
-		for (ssize_t done = 0, w; done < n; done += w)
-			if ((w = pwrite(to, room + done, (size_t)(n - done), at + done)) < 0)
-				return err_sys(err, errno, "write");
+		int r = file_write_fd(to, str_span(room, (size_t)n), at, "write", err);
+		if (r < 0)
+			return r;
 		at += n;
 	}
 	return 0;
@@ -272,10 +273,10 @@ static int copy_content(int from, int to, int64_t size, struct err *err)
 	return r;
 }
 
-static int copy_file(struct copy *c, int folder, const char *name, int64_t size, struct err *err)
+static int copy_regular(int folder, const char *name, int into, int64_t size, struct err *err)
 {
 	CLEANUP(fd_closep) int from = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	CLEANUP(fd_closep) int to = from < 0 ? -1 : openat(c->to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	CLEANUP(fd_closep) int to = from < 0 ? -1 : openat(into, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
 		return err_sys(err, errno, "open");
 	int r = copy_content(from, to, size, err);
@@ -291,22 +292,27 @@ static int copy_link(struct copy *c, const char *before, const char *name, struc
 	return linkat(folder, base, c->to, name, 0) < 0 ? err_sys(err, errno, "link") : 0;
 }
 
-static int copy_node(struct copy *c, int folder, const char *name, const struct stat *st, struct err *err)
+static int copy_node(int folder, const char *name, int to, const struct stat *st, struct err *err)
 {
 	if (S_ISLNK(st->st_mode)) {
 		CLEANUP(mem_freep) char *target = mem_alloc(PATH_MAX);
 		ssize_t n = readlinkat(folder, name, target, PATH_MAX - 1);
 		target[n < 0 ? 0 : n] = '\0';
-		if (n < 0 || symlinkat(target, c->to, name) < 0)
+		if (n < 0 || symlinkat(target, to, name) < 0)
 			return err_sys(err, errno, "symlink");
-	} else if (mknodat(c->to, name, st->st_mode & S_IFMT, st->st_rdev) < 0) {
+	} else if (mknodat(to, name, st->st_mode & S_IFMT, st->st_rdev) < 0) {
 		return err_sys(err, errno, "mknod");
 	}
-	if (fchownat(c->to, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    (!S_ISLNK(st->st_mode) && fchmodat(c->to, name, st->st_mode & 07777, 0) < 0) ||
-	    utimensat(c->to, name, (struct timespec[]){ st->st_atim, st->st_mtim }, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fchownat(to, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (!S_ISLNK(st->st_mode) && fchmodat(to, name, st->st_mode & 07777, 0) < 0) ||
+	    utimensat(to, name, (struct timespec[]){ st->st_atim, st->st_mtim }, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(err, errno, "copying an owner and a mode");
 	return 0;
+}
+
+int snapshot_copy_file(int from, const char *name, int to, const struct stat *st, struct err *err)
+{
+	return S_ISREG(st->st_mode) ? copy_regular(from, name, to, st->st_size, err) : copy_node(from, name, to, st, err);
 }
 
 static int copy_entry(void *arg, int folder, const char *name, const struct stat *st, struct err *err)
@@ -323,8 +329,7 @@ static int copy_entry(void *arg, int folder, const char *name, const struct stat
 			return err_set(err, ERR_TOO_LARGE, "%s: its path is longer than %d bytes", name, PATH_MAX - 1);
 		before = links_see(&c->links, st, buf_str(&path));
 	}
-	int r = before ? copy_link(c, before, name, err) : S_ISREG(st->st_mode) ? copy_file(c, folder, name, st->st_size, err) :
-								     copy_node(c, folder, name, st, err);
+	int r = before ? copy_link(c, before, name, err) : snapshot_copy_file(folder, name, c->to, st, err);
 	return err_wrap(err, r, "%s", name);
 }
 

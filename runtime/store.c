@@ -1,4 +1,4 @@
-/* Records of sandboxes and containers. File systems may be slow: all that syncs is done in the thread pool. */
+/* Records of sandboxes and containers. File systems may be slow: all that writes is done in the thread pool. */
 #include "runtime/store.h"
 
 #include <dirent.h>
@@ -17,23 +17,24 @@ struct write_work {
 	const char *path;
 	str content;
 	mode_t mode;
+	bool sync;
 };
 
 static int write_run(void *arg, struct err *err)
 {
 	struct write_work *w = arg;
 
-	return file_write(w->path, w->content, w->mode, err);
+	return (w->sync ? file_write : file_replace)(w->path, w->content, w->mode, err);
 }
 
 int store_write_file(const char *path, str content, unsigned mode, struct err *err)
 {
-	struct write_work w = { path, content, mode };
+	struct write_work w = { path, content, mode, false };
 
 	return fiber_blocking(write_run, &w, err);
 }
 
-int store_write(const char *folder, const char *name, struct val record, const struct type *type, struct err *err)
+int store_write(const char *folder, const char *name, struct val record, const struct type *type, bool keep, struct err *err)
 {
 	CLEANUP(buf_done) struct buf content = BUF_INIT(RECORD_MAX), path = BUF_INIT(PATH_MAX_BYTES);
 	struct json_encode_options o = { .type = type };
@@ -43,7 +44,8 @@ int store_write(const char *folder, const char *name, struct val record, const s
 		return r;
 	buf_addc(&content, '\n');
 	buf_addf(&path, "%s/%s", folder, name);
-	return store_write_file(path.p, buf_str(&content), RECORD_MODE, err);
+	struct write_work w = { path.p, buf_str(&content), RECORD_MODE, keep };
+	return fiber_blocking(write_run, &w, err);
 }
 
 int store_read(const char *folder, const char *name, const struct type *type, struct arena *a, struct val *ret, struct err *err)

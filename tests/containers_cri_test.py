@@ -11,6 +11,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import containers_stream_test as streams  # noqa: E402
 import images  # noqa: E402
 import peers  # noqa: E402
 import tap  # noqa: E402
@@ -31,7 +32,7 @@ class Failed(Exception):
 class Node:
     """A node: a network namespace, and a runtime in it."""
 
-    def __init__(self, name, program=None):
+    def __init__(self, name, network=True):
         self.folder = os.path.join(FOLDER, name)
         self.root, self.state = os.path.join(self.folder, "root"), os.path.join(self.folder, "state")
         self.socket = os.path.join(self.state, "cri.sock")
@@ -46,18 +47,29 @@ class Node:
                  "ipam": {"type": "host-local", "dataDir": os.path.join(self.folder, "ipam"), "ranges": [[{"subnet": "10.211.0.0/16"}]],
                           "routes": [{"dst": "0.0.0.0/0"}]}},
                 {"type": "portmap", "capabilities": {"portMappings": True}}]}, f)
+        if not network:
+            return
         self.holder = subprocess.Popen(["unshare", "-n", "sh", "-c", "ip link set lo up; echo up; exec sleep 100000"], stdout=subprocess.PIPE)
         self.holder.stdout.readline()
 
-    def inside(self, *command, **options):
-        return subprocess.run(["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", *command], capture_output=True, text=True, **options)
+    def way(self):
+        return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net"] if self.holder else []
 
-    def start(self, *flags):
+    def without_v2(self):
+        """For crun, which takes cgroup v2 beside v1 for v2 alone: a node that does not see it."""
+        if not os.path.ismount("/sys/fs/cgroup/unified"):
+            return []
+        return ["unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /sys/fs/cgroup/unified && exec "$@"', "sh"]
+
+    def inside(self, *command, **options):
+        return subprocess.run([*self.way(), *command], capture_output=True, text=True, **options)
+
+    def start(self, *flags, before=()):
         with open(self.log, "ab") as log:
             begin = log.tell()
             self.process = subprocess.Popen(
-                ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", C8S, "runtime", "--root", self.root, "--state", self.state,
-                 "--cni-conf-dir", self.conf, "--cgroup-parent", self.cgroup, "--pod-program", peers.static_pod(), *flags], stdout=log, stderr=log)
+                [*self.way(), *before, C8S, "runtime", "--root", self.root, "--state", self.state,
+                 "--cni-conf-dir", self.conf, "--cgroup-parent", self.cgroup, "--pod-program", peers.static_pod(), *flags], stdout=log, stderr=log, env=peers.libraries())
         wait_until(lambda: b" ready " in open(self.log, "rb").read()[begin:] or self.process.poll() is not None, what="the runtime to be ready")
         if self.process.poll() is not None:
             raise Failed(open(self.log).read())
@@ -133,12 +145,13 @@ class Node:
 
     def left(self):
         found = [f"{folder}/{x}" for folder in (f"{self.root}/sandboxes", f"{self.root}/containers", f"{self.root}/snapshots/mounts",
-                                                f"{self.state}/pods", f"{self.state}/netns", f"{self.state}/oci") for x in os.listdir(folder)]
+                                                f"{self.state}/pods", f"{self.state}/netns", f"{self.state}/oci", f"{self.state}/userns") for x in os.listdir(folder)]
         found += [line for line in open("/proc/self/mountinfo") if self.folder in line]
         for folder, folders, _ in os.walk("/sys/fs/cgroup"):
             if folder.endswith(self.cgroup):
                 found += [os.path.join(folder, x) for x in folders]
-        found += [line for line in self.inside("ip", "-br", "link").stdout.splitlines() if "veth" in line]
+        if self.holder:
+            found += [line for line in self.inside("ip", "-br", "link").stdout.splitlines() if "veth" in line]
         ipam = os.path.join(self.folder, "ipam", "test")
         found += [x for x in (os.listdir(ipam) if os.path.isdir(ipam) else []) if x.startswith("10.")]
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -234,7 +247,7 @@ def test_pod(t):
     out = NODE.crictl("exec", "-s", c, "sh", "-c", "head -c 300000 /dev/zero").stdout
     t.check("much output", len(out) == 300000)
     for _ in range(2):
-        NODE.crictl("stop", "-t", "10", c)
+        NODE.crictl("stop", "-t", "1", c)
     s = NODE.status(c)
     t.check("stopped by SIGKILL, as PID 1 does not hear others", s["state"] == "CONTAINER_EXITED" and s["exitCode"] == 137, s)
     t.check("its reason", s["reason"] == "Error" and s["finishedAt"] > s["startedAt"], s)
@@ -334,7 +347,7 @@ def test_namespaces(t):
     t.check("and through it no way to the node's settings", NODE.exec(b, "sh", "-c", f"touch {way} 2>/dev/null && echo open || echo shut") == "shut\n")
     NODE.exec(a, "sh", "-c", "echo x > /dev/shm/f")
     t.check("a shared /dev/shm", NODE.exec(b, "cat", "/dev/shm/f") == "x\n")
-    NODE.crictl("stop", a)
+    NODE.crictl("stop", "-t", "1", a)
     t.check("the end of a container is that of all its processes", "sleep 4242" not in NODE.exec(b, "ps"), NODE.exec(b, "ps"))
     target = NODE.run(shared, "shared", "t", ["sleep", "1000"], security={"namespace_options": {"pid": 3, "target_id": b}})
     t.check("a target's namespace", "sleep" in NODE.exec(target, "ps"))
@@ -343,9 +356,6 @@ def test_namespaces(t):
     t.check("the node's namespaces", NODE.exec(c, "sh", "-c", "cat /proc/1/cmdline") == open("/proc/1/cmdline").read() and
             "br-test" in NODE.exec(c, "cat", "/proc/net/dev"))
     t.check("and no address of its own", "ip" not in NODE.json("inspectp", host)["status"].get("network", {}))
-    r = NODE.crictl("runp", NODE.file("userns.json", NODE.pod_config("userns", linux={"security_context": {"namespace_options": {
-        "userns_options": {"mode": 0, "uids": [{"host_id": 100000, "length": 65536}], "gids": [{"host_id": 100000, "length": 65536}]}}}})), check=False)
-    t.check("user namespaces are refused", "user namespaces are not supported" in r.stderr, r.stderr)
     r = NODE.crictl("runp", "--runtime", "nothing", NODE.file("h.json", NODE.pod_config("handler")), check=False)
     t.check("a handler that is not there", 'no runtime for "nothing" is configured' in r.stderr, r.stderr)
     NODE.crictl("rmp", "-f", "-a")
@@ -416,6 +426,384 @@ def test_limits(t):
     t.check("nothing is left", not NODE.left(), NODE.left())
 
 
+USERNS = {"mode": 0, "uids": [{"host_id": 100000, "length": 65536}], "gids": [{"host_id": 200000, "length": 65536}]}
+
+
+def create_fails(t, what, words, pod, pod_name, **config):
+    path = NODE.file("bad.json", {"metadata": {"name": "bad"}, "image": {"image": IMAGE}, "command": ["true"], **config})
+    r = NODE.crictl("create", "--no-pull", pod, path, os.path.join(NODE.folder, f"{pod_name}.pod.json"), check=False)
+    t.check(what, r.returncode != 0 and words in r.stderr, r.stderr or r.stdout)
+
+
+def owners(path):
+    return os.stat(path).st_uid, os.stat(path).st_gid
+
+
+def test_user_namespace(t):
+    handlers = {h.get("name", ""): h.get("features", {}) for h in NODE.json("info")["runtimeHandlers"]}
+    if not handlers[""].get("userNamespaces"):
+        r = NODE.crictl("runp", NODE.file("u.json", NODE.pod_config("u", linux={"security_context": {"namespace_options": {"userns_options": USERNS}}})), check=False)
+        t.check("user namespaces: why not", "user namespaces are not supported: " in r.stderr, r.stderr)
+        return
+    own = {"namespace_options": {"pid": 1, "userns_options": USERNS}}
+    pod = NODE.runp("mapped", linux={"security_context": own})
+    volume, plain = os.path.join(NODE.folder, "mapped-volume"), os.path.join(NODE.folder, "plain-volume")
+    for folder in (volume, plain):
+        os.makedirs(folder)
+        with open(os.path.join(folder, "f"), "w") as f:
+            f.write("x")
+    mapped = {"uid_mappings": USERNS["uids"], "gid_mappings": USERNS["gids"]}
+    c = NODE.run(pod, "mapped", "c", ["sleep", "1000"], security=own, image=ANNOTATED, args=[], mounts=[
+        {"container_path": "/mapped", "host_path": volume, **mapped}, {"container_path": "/plain", "host_path": plain},
+        {"container_path": "/image", "image": {"image": ANNOTATED}}])
+    root = NODE.create(pod, "mapped", "root", ["sh", "-c", "touch /new /mapped/new /dev/shm/new; chown 7:8 /mapped/new; sleep 1000"], security={
+        **own, "run_as_user": {"value": 0}}, mounts=[{"container_path": "/mapped", "host_path": volume, **mapped}])
+    NODE.crictl("start", root)
+    pid = NODE.json("inspect", root)["info"]["pid"]
+    status = open(f"/proc/{pid}/status").read()
+    t.check("root inside is another one outside", "Uid:\t100000\t100000" in status and "Gid:\t200000\t200000" in status, status)
+    t.check("and is root inside", NODE.exec(root, "id", "-u") == "0\n" and NODE.exec(root, "cat", "/proc/self/uid_map").split() == ["0", "100000", "65536"])
+    t.check("the image's user is mapped, too", NODE.exec(c, "id", "-u") == "1000\n" and "Uid:\t101000\t" in open(f"/proc/{NODE.json('inspect', c)['info']['pid']}/status").read())
+    seen = NODE.exec(root, "stat", "-c", "%u:%g %n", "/", "/bin/busybox", "/etc/hosts", "/etc/resolv.conf", "/dev/shm", "/mapped", "/mapped/f")
+    t.check("files of the image, the pod and the volume are root's", all(line.startswith("0:0 ") for line in seen.splitlines()), seen)
+    seen = NODE.exec(c, "stat", "-c", "%u:%g %n", "/image/data/file", "/data/file", "/plain/f")
+    t.check("so are an image's as a volume; those of a volume that is not mapped are nobody's",
+            [line.split()[0] for line in seen.splitlines()] == ["0:0", "0:0", "65534:65534"], seen)
+    wait_until(lambda: os.path.exists(os.path.join(volume, "new")) and owners(os.path.join(volume, "new")) == (7, 8), what="a file in the volume")
+    t.check("what is written to a mapped volume has the container's ids on disk", True)
+    wait_until(lambda: os.path.exists(os.path.join(NODE.root, "snapshots/mounts", root, "upper/new")), what="a file in the root")
+    t.check("what is written to the root has the node's", owners(os.path.join(NODE.root, "snapshots/mounts", root, "upper/new")) == (100000, 200000))
+    t.check("containers share /dev/shm", NODE.exec(c, "stat", "-c", "%u", "/dev/shm/new") == "0\n")
+    t.check("the node's files are out of reach", "denied" in NODE.exec(root, "sh", "-c", "cat /proc/1/root/../../etc/shadow 2>&1; echo 1 > /proc/sys/kernel/panic; true").lower())
+    t.check("the network is the namespace's own", NODE.exec(root, "sh", "-c", "cat /proc/sys/net/ipv4/ip_unprivileged_port_start") == "0\n" and
+            NODE.address(pod) in NODE.exec(root, "cat", "/proc/net/fib_trie"))
+    other = {"namespace_options": {"pid": 1}}
+    create_fails(t, "a container of the pod is in its namespace", "user namespace config for sandbox is different from container", pod, "mapped",
+                 linux={"security_context": other})
+    create_fails(t, "a file system that cannot map ids", "does not support id-mapped mounts", pod, "mapped", linux={"security_context": own},
+                 mounts=[{"container_path": "/p", "host_path": "/proc", **mapped}])
+    for what, words, options in (("without mappings", "without UID and GID mappings", {"userns_options": {"mode": 0}}),
+                                 ("of a container", 'unsupported user namespace mode: "CONTAINER"', {"userns_options": {**USERNS, "mode": 1}}),
+                                 ("of the node, with mappings", 'mode "NODE" with mappings. Got 1 UID mappings and 1 GID mappings', {"userns_options": {**USERNS, "mode": 2}}),
+                                 ("with the node's network", "the node's network is not supported", {"userns_options": USERNS, "network": 2})):
+        r = NODE.crictl("runp", NODE.file("u.json", NODE.pod_config("u", linux={"security_context": {"namespace_options": options}})), check=False)
+        t.check(f"one {what} is refused", words in r.stderr, r.stderr)
+    NODE.crictl("rmp", "-f", pod)
+    t.check("nothing is left", not NODE.left(), NODE.left())
+
+
+def test_cdi(t):
+    first, second = os.path.join(NODE.folder, "cdi1"), os.path.join(NODE.folder, "cdi2")
+    vendor = os.path.join(NODE.folder, "vendor")
+    for folder in (first, second, vendor):
+        os.makedirs(folder)
+    hook = os.path.join(vendor, "hook")
+    with open(hook, "w") as f:
+        f.write(f"#!/bin/sh\ncat > {vendor}/state-$1\n")
+    os.chmod(hook, 0o755)
+    with open(os.path.join(first, "a.yaml"), "w") as f:
+        f.write(f"""cdiVersion: "0.6.0"
+kind: example.com/gpu
+containerEdits:
+  env: [ALL=1]
+  mounts:
+  - {{hostPath: {vendor}, containerPath: /opt/vendor, options: [ro, rbind]}}
+devices:
+- name: "0"
+  containerEdits:
+    env: [GPU=old]
+- name: "1"
+  containerEdits:
+    env: [GPU=1, PATH=/opt/bin:/bin]
+    deviceNodes:
+    - {{path: /dev/gpu1, hostPath: /dev/null, permissions: rw}}
+    hooks:
+    - {{hookName: createRuntime, path: {hook}, args: [hook, made]}}
+""")
+    with open(os.path.join(second, "b.json"), "w") as f:
+        json.dump({"cdiVersion": "0.8.0", "kind": "example.com/gpu", "devices": [{"name": "0", "containerEdits": {
+            "env": ["GPU=new"], "additionalGids": [4321], "deviceNodes": [{"path": "/dev/full"}, {"path": "/dev/made", "type": "c", "major": 1, "minor": 5, "fileMode": 0o640}]}}]}, f)
+    for name, text in (("broken.json", "{"), ("future.json", '{"cdiVersion": "9.0.0", "kind": "a/b", "devices": [{"name": "x"}]}'), ("readme.txt", "{")):
+        with open(os.path.join(second, name), "w") as f:
+            f.write(text)
+    NODE.kill(signal.SIGTERM)
+    NODE.start("--cdi-spec-dirs", f"{first},{second},{NODE.folder}/nowhere")
+    pod = NODE.runp("cdi")
+    c = NODE.run(pod, "cdi", "c", ["sleep", "1000"], CDI_devices=[{"name": "example.com/gpu=1"}, {"name": "example.com/gpu=1"}])
+    got = NODE.exec(c, "sh", "-c", "echo $ALL $GPU $PATH; stat -c %t:%T /dev/gpu1; echo x > /dev/gpu1 && cat /opt/vendor/hook | wc -l; touch /opt/vendor/x; true")
+    t.check("variables, a device and a mount", got.splitlines()[:3] == ["1 1 /opt/bin:/bin", "1:3", "2"] and "Read-only" in got, got)
+    t.check("a hook", json.load(open(os.path.join(vendor, "state-made")))["id"] == c)
+    d = NODE.run(pod, "cdi", "d", ["sleep", "1000"], CDI_devices=[{"name": "example.com/gpu=0"}], security={"run_as_user": {"value": 77}})
+    got = NODE.exec(d, "sh", "-c", "echo $ALL,$GPU; id -G; stat -c %t:%T:%a:%u /dev/made; ls /")
+    t.check("a later folder wins; groups, and numbers that are given", got.splitlines()[0] == ",new" and "4321" in got.splitlines()[1].split() and
+            got.splitlines()[2] == "1:5:640:77" and "opt" not in got, got)
+    for what, name, words in (("a device that nobody describes", "example.com/gpu=7", "unresolvable CDI devices example.com/gpu=7"),
+                              ("one of a version that is not known", "a/b=x", "unresolvable CDI devices a/b=x")):
+        create_fails(t, what, words, pod, "cdi", CDI_devices=[{"name": name}])
+    shutil.copy(os.path.join(first, "a.yaml"), os.path.join(first, "c.yaml"))
+    create_fails(t, "one that two files describe", "conflicting device", pod, "cdi", CDI_devices=[{"name": "example.com/gpu=1"}])
+    NODE.crictl("rmp", "-f", pod)
+    t.check("nothing is left", not NODE.left(), NODE.left())
+
+
+def test_logs(t):
+    pod = NODE.runp("rotate")
+    c = NODE.run(pod, "rotate", "r", ["sh", "-c", "i=0; while :; do echo $i; i=$((i+1)); sleep 0.02; done"])
+    log = os.path.join(NODE.folder, "logs", "rotate", "r.log")
+    wait_until(lambda: os.path.exists(log) and len(open(log).readlines()) > 3, what="the log")
+    os.rename(log, log + ".1")
+    NODE.crictl("logs", "--reopen", "--tail", "0", c)
+    moved = open(log + ".1").read()
+    wait_until(lambda: len(open(log).readlines()) > 3, what="the new log")
+    numbers = [int(line.split()[3]) for line in (open(log + ".1").read() + open(log).read()).splitlines()]
+    t.check("a log that was moved and opened anew: no line is lost or twice", numbers == list(range(len(numbers))), numbers)
+    t.check("nothing goes to the old one any more", open(log + ".1").read() == moved)
+    NODE.crictl("stop", "-t", "0", c)
+    r = NODE.crictl("logs", "--reopen", c, check=False)
+    t.check("not of one that does not run", "container is not running" in r.stderr, r.stderr)
+    NODE.crictl("rmp", "-f", pod)
+
+
+def test_pull(t):
+    if not images.Registry.available():
+        t.skip("pulling through CRI", "docker-registry cannot be had")
+        return
+    # The registry is on the machine's loopback, the runtime's own network namespace has another: a runtime beside it.
+    node = Node("pull", network=False)
+    os.unlink(os.path.join(node.conf, "10-test.conflist"))
+    try:
+        node.start()
+        network = {c["type"]: c for c in node.json("info")["status"]["conditions"]}["NetworkReady"]
+        t.check("a network that is not configured", not network.get("status") and network["reason"] == "NetworkPluginNotReady", network)
+        node.crictl("update-runtime-config", "--pod-cidr", "10.212.0.0/24,fd00:212::/64")
+        network = {c["type"]: c for c in node.json("info")["status"]["conditions"]}["NetworkReady"]
+        written = "".join(open(os.path.join(node.conf, name)).read() for name in os.listdir(node.conf))
+        t.check("is, by UpdateRuntimeConfig", network["status"] and "10.212.0.0/24" in written and "fd00:212::/64" in written, (network, written))
+        with images.Registry(os.path.join(node.folder, "registry"), users=True) as registry:
+            name = registry.put(images.Image(), "team/app", "1")
+            r = node.crictl("pull", name, check=False)
+            t.check("a pull without credentials", "authorization failed: no basic auth credentials" in r.stderr, r.stderr)
+            r = node.crictl("pull", "--creds", "tester:wrong", name, check=False)
+            t.check("with wrong ones", r.returncode != 0, r.stderr)
+            node.crictl("pull", "--creds", registry.CREDS, name)
+            got = node.json("inspecti", name)["status"]
+            t.check("with those of the request", got["repoTags"] == [name] and got["id"].startswith("sha256:") and got["size"] > 100000, got)
+            pause = registry.put(images.Image(config={"Entrypoint": ["/bin/sleep", "4321"]}), "team/pause", "1")
+            node.crictl("pull", "--creds", registry.CREDS, pause)
+        node.kill(signal.SIGTERM)
+        node.start("--sandbox-image", pause)
+        pod = node.out("runp", node.file("own.json", node.pod_config("own", linux={"security_context": {"namespace_options": {"network": 2}}})))
+        first = open(f"/proc/{node.json('inspectp', pod)['info']['pid']}/cmdline").read()
+        t.check("--sandbox-image: its process is the pod's first", first == "/bin/sleep\0" + "4321\0", first)
+        node.crictl("rmi", name)
+        t.check("an image that is removed", node.crictl("inspecti", name, check=False).returncode != 0)
+        node.crictl("rmp", "-f", pod)
+        t.check("nothing is left", not node.left(), node.left())
+        node.kill(signal.SIGTERM)
+        cgroups = [folder for folder, _, _ in os.walk("/sys/fs/cgroup") if folder.endswith(node.cgroup)]
+        t.check("not even the cgroup of the pods, when the runtime has ended", not cgroups, cgroups)
+    finally:
+        node.close()
+
+
+def metric(pod, name, container):
+    for p in NODE.json("metricsp")["podMetrics"]:
+        if p["podSandboxId"] == pod:
+            for c in p.get("containerMetrics", []):
+                if c["containerId"] == container:
+                    for m in c.get("metrics", []):
+                        if m["name"] == name:
+                            return m["value"]["value"] if "value" in m else 0
+    return None
+
+
+def test_figures(t):
+    pod = NODE.runp("figures")
+    c = NODE.run(pod, "figures", "c", ["sh", "-c", "dd if=/dev/zero of=/dev/shm/x bs=1M count=24 2>/dev/null; while :; do :; done"], resources={
+        "cpu_period": 20000, "cpu_quota": 2000, "memory_limit_in_bytes": 128 << 20})
+
+    def stats():
+        return NODE.json("stats", "-o", "json", c)["stats"][0]
+    wait_until(lambda: int(stats()["memory"]["usageBytes"]["value"]) >= 24 << 20, what="24 MiB in memory")
+    memory = stats()["memory"]
+    t.check("memory is what was taken", 24 << 20 <= memory["workingSetBytes"]["value"] < 64 << 20 and
+            memory["availableBytes"]["value"] == (128 << 20) - memory["workingSetBytes"]["value"], memory)
+    before, begin = stats()["cpu"], time.monotonic()
+    time.sleep(0.5)
+    after = stats()["cpu"]
+    used = (after["usageCoreNanoSeconds"]["value"] - before["usageCoreNanoSeconds"]["value"]) / 1e9 / (time.monotonic() - begin)
+    t.check("CPU time grows, and no faster than the limit", 0.02 < used < 0.3 and after["timestamp"] > before["timestamp"], used)
+    throttled = wait_until(lambda: metric(pod, "container_cpu_cfs_throttled_periods_total", c), what="a period that was cut short")
+    t.check("periods that were cut short are counted", throttled > 0)
+    t.check("metrics of memory", 24 << 20 <= metric(pod, "container_memory_usage_bytes", c) <= 128 << 20 and
+            metric(pod, "container_spec_memory_limit_bytes", c) == 128 << 20)
+    names = {d["name"]: d for d in NODE.json("metricdescs")["descriptors"]}
+    told = {m["name"] for p in NODE.json("metricsp")["podMetrics"] for x in (p, *p.get("containerMetrics", [])) for m in x.get("metrics", [])}
+    t.check("all that is told is described", told and told <= set(names) and names["container_memory_rss"]["labelKeys"][0] == "pod", told - set(names))
+    of_pod = NODE.json("statsp", "-o", "json", "--id", pod)["stats"][0]["linux"]
+    t.check("the pod has at least what its container has", of_pod["memory"]["workingSetBytes"]["value"] >= 24 << 20 and
+            of_pod["cpu"]["usageCoreNanoSeconds"]["value"] >= after["usageCoreNanoSeconds"]["value"] and
+            [x["attributes"]["id"] for x in of_pod["containers"]] == [c], of_pod)
+    NODE.crictl("update", c, "memoryLimitInBytes=" + str(96 << 20))
+    t.check("a limit that was changed counts for what is available", stats()["memory"]["availableBytes"]["value"] <= (72 << 20), stats()["memory"])
+    r = NODE.crictl("update", c, "memoryLimitInBytes=1000000", check=False)
+    t.check("a limit below what is used is refused, and the old one stays", r.returncode != 0 and
+            NODE.status(c)["resources"]["linux"]["memoryLimitInBytes"] == 96 << 20, r.stderr)
+    NODE.crictl("rmp", "-f", pod)
+
+
+def test_questions(t):
+    """Calls that change nothing, or say that they cannot."""
+    info = NODE.json("info")
+    config = json.loads(info["config"]) if isinstance(info.get("config"), str) else info["config"]
+    t.check("Status, verbose", config["root"] == NODE.root and config["cgroupParent"] == NODE.cgroup and info["lastCNILoadStatus"] == "OK", info)
+    t.check("what the handlers can do", info["runtimeHandlers"][0]["features"]["recursiveReadOnlyMounts"] is True, info)
+    t.check("the cgroup driver", NODE.out("runtime-config").split()[-1] == "CGROUPFS")
+    NODE.crictl("update-runtime-config", "--pod-cidr", "10.212.0.0/24")
+    t.check("UpdateRuntimeConfig leaves a network that is configured", os.listdir(NODE.conf) == ["10-test.conflist"], os.listdir(NODE.conf))
+    pod = NODE.runp("ask")
+    c = NODE.run(pod, "ask", "a", ["sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.05; done"])
+    r = NODE.crictl("checkpoint", "--export", os.path.join(NODE.folder, "x.tar"), c, check=False)
+    t.check("no checkpoints", r.returncode != 0 and "CheckpointContainer is not supported" in r.stderr, r.stderr)
+    big = NODE.crictl("exec", "-s", c, "sh", "-c", "dd if=/dev/zero bs=1M count=17 2>/dev/null", check=False)
+    t.check("output that does not fit into an answer is an error", big.returncode != 0 and "larger than max" in big.stderr, big.stderr[-300:])
+    t.check("and the container is none the worse", NODE.exec(c, "echo", "here") == "here\n")
+    verbose = NODE.json("inspect", c)["info"]
+    t.check("verbose: the process and its config.json", verbose["runtimeSpec"]["process"]["args"][0] == "sh" and
+            os.path.exists(f"/proc/{verbose['pid']}"), sorted(verbose))
+    sandbox = NODE.json("inspectp", pod)["info"]
+    t.check("verbose: the pod's", os.path.exists(f"/proc/{sandbox['pid']}"), sorted(sandbox))
+    NODE.crictl("stop", "-t", "10", c)
+    t.check("a process that hears the signal", NODE.status(c)["exitCode"] == 3, NODE.status(c))
+    for what, call in (("a pod", ("inspectp", "0" * 64)), ("a container", ("inspect", "0" * 64))):
+        r = NODE.crictl(*call, check=False)
+        t.check(f"{what} that is not there", r.returncode != 0 and "not found" in r.stderr, r.stderr)
+    for gone in (("rm", "0" * 64), ("rmp", "0" * 64)):
+        r = NODE.crictl(*gone, check=False)
+        t.check(f"{gone[0]} of what is not there", "not found" in r.stderr or r.returncode == 0, r.stderr)
+    NODE.crictl("rmp", "-f", pod)
+
+
+def test_users(t):
+    pod = NODE.runp("users")
+    files = {**images.busybox(), "etc/group": b"root:x:0:\nuser:x:1000:\nextra:x:3000:user\n", "etc/passwd": images.busybox()["etc/passwd"]}
+    archive = os.path.join(FOLDER, "users.tar")
+    images.Image(files).docker_archive(archive, "docker.io/library/users:test")
+    subprocess.run([C8S, "image", "--root", NODE.root, "load", archive], check=True, capture_output=True)
+    image = "docker.io/library/users:test"
+
+    def ids(name, **security):
+        c = NODE.run(pod, "users", name, ["sleep", "1000"], image=image, security=security)
+        return c, NODE.exec(c, "sh", "-c", "id -u; id -g; id -G").split("\n")[:3]
+    c, got = ids("name", run_as_username="user")
+    t.check("a user by name, with the image's groups", got[0] == "1000" and got[1] == "1000" and set(got[2].split()) == {"1000", "3000"}, got)
+    _, got = ids("merge", run_as_user={"value": 1000}, supplemental_groups=[5000])
+    t.check("groups are merged", set(got[2].split()) == {"1000", "3000", "5000"}, got)
+    c, got = ids("strict", run_as_user={"value": 1000}, supplemental_groups=[5000], supplemental_groups_policy=1)
+    t.check("or not", set(got[2].split()) == {"1000", "5000"}, got)
+    t.check("as the status says", NODE.status(c)["user"]["linux"]["supplementalGroups"] == [1000, 5000], NODE.status(c)["user"])
+    _, got = ids("group", run_as_user={"value": 1000}, run_as_group={"value": 77})
+    t.check("a group by its number", got[1] == "77", got)
+    create_fails(t, "a group without a user", "is specified without user", pod, "users", linux={"security_context": {"run_as_group": {"value": 5}}})
+    if not os.path.exists("/sys/kernel/security/apparmor"):
+        create_fails(t, "AppArmor where there is none", "apparmor is not supported", pod, "users", linux={
+            "security_context": {"apparmor": {"profile_type": 2, "localhost_ref": "x"}}})
+        c = NODE.run(pod, "users", "free", ["sleep", "1000"], security={"apparmor": {"profile_type": 1}, "selinux_options": {"level": "s0:c1,c2"}})
+        t.check("unconfined is fine without it, so is a label without SELinux", NODE.exec(c, "echo", "runs") == "runs\n")
+    create_fails(t, "a seccomp profile that is not there", "cannot load seccomp profile", pod, "users", linux={
+        "security_context": {"seccomp": {"profile_type": 2, "localhost_ref": "/nowhere.json"}}})
+    missing = os.path.join(NODE.folder, "nothing", "here")
+    create_fails(t, "a device that is not there", "No such file", pod, "users", devices=[{"container_path": "/dev/x", "host_path": missing}])
+    t.check("nothing is made in its place", not os.path.exists(os.path.dirname(missing)))
+    NODE.crictl("rmp", "-f", pod)
+
+
+def sparse_image():
+    """An image whose volume has a file of 8 GiB that is all hole but for its last byte."""
+    folder = os.path.join(FOLDER, "sparse")
+    os.makedirs(os.path.join(folder, "v"))
+    with open(os.path.join(folder, "v", "f"), "wb") as f:
+        f.seek((8 << 30) - 1)
+        f.write(b"!")
+    tar = subprocess.run(["tar", "-C", folder, "-cS", "v"], check=True, capture_output=True).stdout
+    plain, images.layer = images.layer, lambda files: files if isinstance(files, bytes) else plain(files)
+    try:
+        images.Image(images.busybox(), tar, config={"Volumes": {"/v": {}}}).docker_archive(os.path.join(FOLDER, "sparse.tar"), "docker.io/library/sparse:test")
+    finally:
+        images.layer = plain
+    subprocess.run([C8S, "image", "--root", NODE.root, "load", os.path.join(FOLDER, "sparse.tar")], check=True, capture_output=True)
+    return "docker.io/library/sparse:test"
+
+
+def test_patience(t):
+    """Things that only show when much comes together."""
+    pod = NODE.runp("patience")
+    c = NODE.run(pod, "patience", "c", ["sleep", "1000"], image=sparse_image(), resources={"memory_limit_in_bytes": 64 << 20})
+    f = os.stat(os.path.join(NODE.root, "containers", c, "volumes", "0", "f"))
+    t.check("a volume of the image keeps its holes", f.st_size == 8 << 30 and f.st_blocks * 512 < 1 << 20 and
+            NODE.exec(c, "sh", "-c", "tail -c 1 /v/f") == "!", f)
+    updates = [subprocess.Popen([C8S, "crictl", "-r", f"unix://{NODE.socket}", "update", c, f"memoryLimitInBytes={(64 + i) << 20}", f"cpuShares={100 + i}"],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for i in range(6)]
+    said = [u.communicate()[1] for u in updates]
+    got = NODE.status(c)["resources"]["linux"]
+    t.check("updates at one time", all(u.returncode == 0 for u in updates) and got["memoryLimitInBytes"] >> 20 == got["cpuShares"] - 100 + 64, (said, got))
+    listed = streams.call(NODE.socket, "PodSandboxStatus", streams.field(1, pod))
+    t.check("the state of a pod has that of its containers", listed.count(c.encode()) == 1, listed)
+    NODE.exec(c, "sh", "-c", "head -c 5000000 /dev/zero > /big")
+    used = NODE.json("imagefsinfo")["status"]["containerFilesystems"][0]
+    t.check("the room that containers take", 5000000 <= used["usedBytes"]["value"] < 6000000 and used["inodesUsed"]["value"] > 0, used)
+    NODE.crictl("rmp", "-f", pod)
+
+
+def test_slow_exec(t):
+    """An exec that does not get in holds up nobody, and ends with the container."""
+    slow = os.path.join(NODE.folder, "slow")
+    with open(slow, "w") as f:
+        f.write(f"#!/bin/sh\ncase \"$*\" in *' exec '*) touch {NODE.folder}/in-exec; exec sleep 1000;; esac\nexec {peers.static_pod()} runc \"$@\"\n")
+    os.chmod(slow, 0o755)
+    NODE.kill(signal.SIGTERM)
+    NODE.start("--handler", f"slow={slow}")
+    pod = NODE.runp("slow", "--runtime", "slow")
+    c, d = (NODE.run(pod, "slow", name, ["sleep", "1000"]) for name in "cd")
+    call = subprocess.Popen([C8S, "crictl", "-r", f"unix://{NODE.socket}", "exec", "-s", c, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: os.path.exists(os.path.join(NODE.folder, "in-exec")), what="the exec")
+    begin = time.monotonic()
+    NODE.crictl("update", d, "cpuShares=300")
+    NODE.crictl("stop", "-t", "0", d)
+    NODE.crictl("stop", "-t", "0", c)
+    NODE.crictl("rm", c)
+    said = call.communicate()[1]
+    took = time.monotonic() - begin
+    t.check("an exec that hangs holds up neither its container nor others", took < 5, f"{took:.1f} s")
+    t.check("and fails when the container ends", call.returncode != 0 and "not running" in said, said)
+    NODE.crictl("rmp", "-f", pod)
+    t.check("nothing is left", not NODE.left(), NODE.left())
+
+
+def test_files(t):
+    """What a pod's files are, and what the kubelet's take the place of."""
+    hosts = os.path.join(NODE.folder, "hosts")
+    with open(hosts, "w") as f:
+        f.write("1.2.3.4 given\n")
+    pod = NODE.runp("files", hostname="its-name", dns_config={"servers": ["1.1.1.1", "2.2.2.2"], "searches": ["a.b", "c"], "options": []})
+    c = NODE.run(pod, "files", "c", ["sleep", "1000"])
+    got = NODE.exec(c, "cat", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
+    t.check("the node's hosts, the pod's name and servers", got == open("/etc/hosts").read() + "its-name\nsearch a.b c\nnameserver 1.1.1.1\nnameserver 2.2.2.2\n", got)
+    d = NODE.run(pod, "files", "d", ["sleep", "1000"], mounts=[{"container_path": "/etc/hosts", "host_path": hosts}], security={"readonly_rootfs": True})
+    t.check("hosts of the kubelet", NODE.exec(d, "cat", "/etc/hosts") == "1.2.3.4 given\n")
+    t.check("with a read-only root the pod's files are so too", "Read-only" in NODE.exec(d, "sh", "-c", "echo x > /etc/hostname; true"))
+    ipc = NODE.exec(c, "/bin/busybox", "readlink", "/proc/self/ns/ipc") + NODE.exec(c, "/bin/busybox", "readlink", "/proc/self/ns/net") + NODE.exec(c, "/bin/busybox", "readlink", "/proc/self/ns/uts")
+    same = NODE.exec(d, "/bin/busybox", "readlink", "/proc/self/ns/ipc") + NODE.exec(d, "/bin/busybox", "readlink", "/proc/self/ns/net") + NODE.exec(d, "/bin/busybox", "readlink", "/proc/self/ns/uts")
+    t.check("containers share the pod's namespaces, not their processes", ipc == same and os.readlink("/proc/self/ns/ipc") not in ipc and
+            NODE.exec(c, "/bin/busybox", "readlink", "/proc/self/ns/pid") != NODE.exec(d, "/bin/busybox", "readlink", "/proc/self/ns/pid"))
+    NODE.crictl("rmp", "-f", pod)
+    node = NODE.runp("plain", dns_config=None, linux={"security_context": {"namespace_options": {"network": 2}}}, hostname="")
+    e = NODE.run(node, "plain", "e", ["sleep", "1000"], security={"namespace_options": {"network": 2, "pid": 1}})
+    t.check("without servers the node's; the node's name", NODE.exec(e, "cat", "/etc/resolv.conf") == open("/etc/resolv.conf").read() and
+            NODE.exec(e, "hostname") == os.uname().nodename + "\n")
+    NODE.crictl("rmp", "-f", node)
+
+
 def test_network(t):
     a, b = NODE.runp("web"), NODE.runp("client", port_mappings=[{"container_port": 8080, "host_port": 18080}])
     web = NODE.run(a, "web", "httpd", ["sh", "-c", "echo served > /dev/shm/index.html; exec httpd -f -p 80 -h /dev/shm"], security={"run_as_user": {"value": 1000}})
@@ -456,78 +844,28 @@ def test_events(t):
     t.check("with the state of the pod", stopped["containersStatuses"][0]["exitCode"] == 3 and stopped["podSandboxStatus"]["id"] == pod, stopped)
 
 
-def test_restart(t):
-    pod = NODE.runp("stay")
-    runs = NODE.run(pod, "stay", "runs", ["sh", "-c", "i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done"])
-    ends = NODE.run(pod, "stay", "ends", ["sh", "-c", "sleep 1; exit 5"])
-    made = NODE.create(pod, "stay", "made", ["sleep", "1000"])
-    address, before = NODE.address(pod), NODE.status(runs)
-    NODE.kill()
-    time.sleep(1.5)  # one ends while nobody is there
-    NODE.start()
-    after = NODE.status(runs)
-    t.check("runs on", after["state"] == "CONTAINER_RUNNING" and after["startedAt"] == before["startedAt"], after)
-    s = NODE.status(ends)
-    t.check("an end that nobody saw", s["state"] == "CONTAINER_EXITED" and s["exitCode"] == 5, s)
-    t.check("the address", NODE.address(pod) == address)
-    NODE.crictl("start", made)
-    t.check("one that was only made", NODE.status(made)["state"] == "CONTAINER_RUNNING")
-    t.check("exec", NODE.exec(runs, "echo", "here") == "here\n")
-    lines = NODE.crictl("logs", runs).stdout.split()
-    t.check("the log has no gap", lines == [str(i) for i in range(len(lines))] and len(lines) > 10, lines)
-    other = subprocess.run([C8S, "runtime", "--root", NODE.root, "--state", NODE.state, "--cni-conf-dir", NODE.conf], capture_output=True, text=True)
-    t.check("a second runtime is refused", other.returncode == 1 and "used by another runtime" in other.stderr, other.stderr)
-    t.check("SIGTERM ends it in good order", NODE.kill(signal.SIGTERM) == 0, open(NODE.log).read()[-2000:])
-    NODE.start()
-    t.check("and pods run on", NODE.status(runs)["state"] == "CONTAINER_RUNNING")
-    NODE.crictl("rmp", "-f", pod)
-    t.check("nothing is left", not NODE.left(), NODE.left())
-
-
-def test_kill_anywhere(t):
-    """Killed at any moment of a pod's life; what the next one finds can be removed, and nothing is left."""
-    config = NODE.file("k.pod.json", NODE.pod_config("kill"))
-    container = NODE.file("k.json", {"metadata": {"name": "k"}, "image": {"image": IMAGE}, "command": ["sleep", "1000"],
-                                     "linux": {"security_context": OWN_PID}})
-    bad = []
-    for i in range(24):
-        life = subprocess.Popen(["sh", "-c", f'''C="{C8S} crictl -r unix://{NODE.socket}"
-            P=$($C runp {config}) && K=$($C create --no-pull $P {container} {config}) && $C start $K && $C stop $K && $C rm $K && $C rmp -f $P'''],
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.005 + i * 0.006)
-        NODE.kill()
-        life.wait()
-        NODE.start()
-        NODE.crictl("rmp", "-f", "-a", check=False)
-        left = NODE.left()
-        if left:
-            bad.append((i, left))
-            break
-    t.check("killed at 24 moments, nothing is left", not bad, f"{bad}\n{open(NODE.log).read()[-3000:]}")
-
-
-def test_monitor_killed(t):
-    pod = NODE.runp("orphan")
-    c = NODE.run(pod, "orphan", "o", ["sleep", "1000"])
-    monitor = next(int(p) for p in os.listdir("/proc") if p.isdigit() and pod in (open(f"/proc/{p}/cmdline").read() if os.path.exists(f"/proc/{p}/cmdline") else ""))
-    os.kill(monitor, signal.SIGKILL)
-    NODE.crictl("stop", c, check=False)
-    NODE.crictl("rmp", "-f", pod)
-    t.check("a pod whose monitor was killed can be removed", not NODE.left(), NODE.left())
-
-
 def test_handler(t):
-    runc = peers.find("runc", "runc")
-    if not runc:
-        t.skip("another OCI runtime", "runc cannot be had")
-        return
-    NODE.kill(signal.SIGTERM)
-    NODE.start("--handler", f"runc={runc}")
-    pod = NODE.runp("handled", "--runtime", "runc")
-    c = NODE.run(pod, "handled", "c", ["sleep", "1000"])
-    t.check("a pod of runc", NODE.exec(c, "echo", "in runc") == "in runc\n" and NODE.json("inspectp", pod)["status"]["runtimeHandler"] == "runc")
-    NODE.crictl("rmp", "-f", pod)
-    t.check("nothing is left", not NODE.left(), NODE.left())
+    others = {name: peers.find(name, peers.PEERS[name]) for name in ("runc", "crun")}
+    for name, program in others.items():
+        if not program:
+            t.skip(f"a pod of {name}", f"{name} cannot be had")
+            continue
+        NODE.kill(signal.SIGTERM)
+        NODE.start("--handler", f"{name}={program}", before=NODE.without_v2() if name == "crun" else ())
+        told = {h.get("name", ""): h["features"].get("userNamespaces", False) for h in NODE.json("info")["runtimeHandlers"]}
+        t.check(f"{name} is told as a handler, without what it cannot do", set(told) == {"", name} and not told[name], told)
+        pod, own = NODE.runp("handled", "--runtime", name), NODE.runp("unhandled")
+        c = NODE.run(pod, "handled", "c", ["sleep", "1000"])
+        d = NODE.run(own, "unhandled", "d", ["sleep", "1000"])
+        t.check(f"a pod of {name}, beside one of our own", NODE.exec(c, "echo", "inside") == NODE.exec(d, "echo", "inside") == "inside\n" and
+                NODE.json("inspectp", pod)["status"]["runtimeHandler"] == name)
+        log = next(line for line in open(f"/proc/{NODE.json('inspectp', pod)['info']['pid']}/cgroup") if pod in line)
+        t.check("in its own cgroup", NODE.cgroup in log, log)
+        r = NODE.crictl("runp", "--runtime", name, NODE.file("u.json", NODE.pod_config("u", linux={"security_context": {
+            "namespace_options": {"userns_options": USERNS}}})), check=False)
+        t.check("no user namespaces with it", "user namespaces are not supported" in r.stderr, r.stderr)
+        NODE.crictl("rmp", "-f", pod, own)
+        t.check("nothing is left", not NODE.left(), NODE.left())
 
 
 def main():
@@ -539,12 +877,13 @@ def main():
         NODE = Node("n")
         load_images(NODE)
         NODE.start()
-        tap.run([test_service, test_pod, test_image_config, test_security, test_namespaces, test_mounts, test_limits, test_network, test_events,
-                 test_restart, test_kill_anywhere, test_monitor_killed, test_handler])
+        tap.run([test_service, test_pod, test_image_config, test_security, test_users, test_files, test_patience, test_namespaces, test_user_namespace, test_mounts,
+                 test_limits, test_figures, test_logs, test_network, test_events, test_questions, test_pull, test_cdi, test_slow_exec, test_handler])
     finally:
         if NODE:
             NODE.close()
         shutil.rmtree(FOLDER, ignore_errors=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

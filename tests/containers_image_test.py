@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """c8s image against Debian's docker-registry and skopeo: pull, push, load, save, and what goes wrong on the way. Needs C8S."""
 import base64
-import http.server
 import json
 import os
+import pty
 import random
 import shutil
 import signal
@@ -294,40 +294,15 @@ class TokenRegistry:
 
     def __init__(self, image, user="u", password="p", refresh="again", busy=0):
         self.image, self.basic, self.refresh, self.busy, self.seen = image, f"{user}:{password}", refresh, busy, []
-        self.registry, self.storage = self.serve(self.answer_registry), self.serve(self.answer_storage)
-
-    def serve(self, answer):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(handler):
-                body = handler.rfile.read(int(handler.headers.get("Content-Length", 0))).decode()
-                status, headers, data = answer(handler, body)
-                handler.send_response(status)
-                for key, value in {**headers, "Content-Length": str(len(data))}.items():
-                    handler.send_header(key, value)
-                handler.end_headers()
-                if handler.command != "HEAD":
-                    handler.wfile.write(data)
-            do_HEAD = do_POST = do_GET
-
-            def log_message(self, *_):
-                pass
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return server
+        self.registry, self.storage = images.Server(self.answer_registry), images.Server(self.answer_storage)
+        self.host = self.registry.host
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         for server in (self.registry, self.storage):
-            server.shutdown()
-            server.server_close()
-
-    @property
-    def host(self):
-        return f"127.0.0.1:{self.registry.server_port}"
+            server.__exit__()
 
     def token(self, q, body):
         url, form = urllib.parse.urlsplit(q.path), urllib.parse.parse_qs(body)
@@ -349,7 +324,7 @@ class TokenRegistry:
             return 401, {"WWW-Authenticate": challenge}, b"{}"
         if "/manifests/" in q.path:
             return 200, {"Content-Type": images.MANIFEST, "Docker-Content-Digest": self.image.digest}, self.image.manifest
-        return 307, {"Location": f"http://127.0.0.1:{self.storage.server_port}/{q.path.split('/')[-1]}?signed=1"}, b""
+        return 307, {"Location": f"http://{self.storage.host}/{q.path.split('/')[-1]}?signed=1"}, b""
 
     def answer_storage(self, q, _):
         self.seen.append(("storage", q.headers.get("Authorization")))
@@ -475,6 +450,25 @@ def test_import(t, folder, _):
     t.check("but only a tar", a.code == 1 and "no.tar" in a.err, a)
 
 
+def test_pinned(t, folder, _):
+    store = Store(folder + "/pinned")
+    for i in range(2):
+        with open(folder + "/pin.tar", "wb") as f:
+            f.write(images.layer({"n": str(i).encode()}))
+        store("import", folder + "/pin.tar", "pinned/app")
+        if i == 0:
+            first = store.ids()[0]
+            a = store("pin", "pinned/app")
+            t.check("an image is pinned", a.code == 0 and store.inspect(first)["pinned"] is True, a)
+    t.check("the one that took its name is not", store.inspect("pinned/app")["pinned"] is False)
+    store("prune")
+    t.check("though it has no name any more it is not pruned", first in store.ids() and store("save", first, "-o", "/dev/null").code == 0)
+    a = store("unpin", first)
+    store("prune")
+    t.check("until it is unpinned", a.code == 0 and first not in store.ids() and len(store.files("blobs/sha256")) == 3, a)
+    t.check("what is not there cannot be pinned", store("pin", "pinned/none").code == 1)
+
+
 def test_remove(t, folder, registry):
     store = Store(folder + "/remove")
     base = {"base": noise(10000, 7)}
@@ -496,9 +490,360 @@ def test_remove(t, folder, registry):
     t.check("after all there is nothing", store.files("blobs/sha256") == [] and store.ids() == [])
     t.check("wrong usage", store("pull").code == 2 and store("nonsense").code == 2)
 
+def test_media_types(t, folder, registry):
+    store = Store(folder + "/media")
+    for docker, kind in ((True, images.DOCKER_LIST), (False, images.INDEX)):
+        plain, later, other = (images.Image({"a": (name + kind).encode()}, arch=arch, variant=variant, docker=docker) for name, arch, variant in
+                               (("plain", images.ARCH, None), ("later", images.ARCH, "v9"), ("other", "mips64", None)))
+        name, index = registry.put_index([other, later, plain], "apps/kinds", kind.split(".")[1], kind)
+        a = store("pull", name)
+        x = store.inspect(name)
+        t.check(f"of {kind} the plain one for this machine is taken", a.code == 0 and x["id"] == plain.id and x["manifest"] == plain.digest and
+                x["digests"] == [f"{registry.host}/apps/kinds@{index}"], (a, x))
+        name = registry.put(plain, "apps/kind", kind.split(".")[1])
+        a = store("pull", f"{name}@{plain.digest}")
+        t.check("and a manifest alone, by tag and digest", a.code == 0 and f"{registry.host}/apps/kind@{plain.digest}" in store.inspect(plain.id)["digests"], a)
+        to = f"{registry.host}/apps/again:{kind.split('.')[1]}"
+        a = store("push", plain.id, to)
+        status, headers, body = registry.request("GET", f"/v2/apps/again/manifests/{plain.digest}")
+        t.check("which is pushed as what it is", a.code == 0 and status == 200 and headers["Content-Type"] == plain.media_type and body == plain.manifest, a)
 
-TESTS = [test_pull, test_platforms, test_errors, test_wrong_content, test_interrupted, test_together, test_mirror, test_tls, test_tokens, test_push, test_archives,
-         test_hostile_archives, test_import, test_remove]
+
+def test_retries(t, folder, _):
+    image, times = images.Image({"a": noise(1000)}), []
+    # what each request for the layer is answered with first
+    faults = [(500, {}), (502, {}), (429, {"Retry-After": "1"})]
+
+    def before(q, _):
+        if q.path.endswith(images.digest(image.layers[0])):
+            times.append(time.monotonic())
+            if faults:
+                return (*faults.pop(0), b"")
+        return None
+    with images.OneImage(image, before) as r:
+        store = Store(folder + "/retries")
+        a = store("pull", f"{r.host}/a/b:1")
+        t.check("a server that is busy is asked again", a.code == 0 and len(times) == 4, (a, times))
+        t.check("when it wants", times[-1] - times[-2] >= 1, times)
+    with images.OneImage(image, lambda q, _: (503, {}, b"")) as r:
+        a = store("pull", f"{r.host}/a/c:1")
+        t.check("but not for ever", a.code == 1 and len(r.seen) == 4 and f"unexpected status from HEAD request to http://{r.host}/v2/a/c/manifests/1: "
+                "503 Service Unavailable" in a.err, (a, len(r.seen)))
+
+
+def test_parallel(t, folder, _):
+    """Layers come side by side, and not more than a few."""
+    image = images.Image(*({f"f{i}": noise(5000, i)} for i in range(6)))
+    lock, now, most = threading.Condition(), [0], [0]
+
+    def before(q, _):
+        if "/blobs/" in q.path:
+            with lock:
+                now[0] += 1
+                most[0] = max(most[0], now[0])
+                lock.notify_all()
+                lock.wait_for(lambda: most[0] > 2, 5)
+            time.sleep(0.02)
+            with lock:
+                now[0] -= 1
+        return None
+    with images.OneImage(image, before) as r:
+        a = Store(folder + "/parallel")("pull", f"{r.host}/a/b:1")
+        t.check("three layers at a time", a.code == 0 and most[0] == 3, (a, most))
+
+
+def test_lies(t, folder, _):
+    """Servers that send something else than they should."""
+    image = images.Image({"a": noise(1000)})
+    evil = images.Image({"a": b"evil"})
+    layer, config = images.digest(image.layers[0]), image.id
+
+    def answering(part, data, **headers):
+        return lambda q, _: (200, headers, data) if part in q.path and q.command == "GET" else None
+
+    def cut(part):
+        def before(q, _):
+            if part in q.path and q.command == "GET":
+                q.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nshort")
+                q.connection.shutdown(socket.SHUT_RDWR)
+            return None
+        return before
+    lies = {
+        "the manifest": (answering("/manifests/", evil.manifest, **{"Content-Type": images.MANIFEST}), f'failed commit on ref "manifest-{image.digest}": unexpected commit digest'),
+        "the configuration": (answering(config, image.config.replace(b"linux", b"xunil")), "unexpected commit digest"),
+        "a longer configuration": (answering(config, image.config + b" "), "failed size validation"),
+        "an unfinished manifest": (cut("/manifests/sha256"), "unexpected EOF"),
+        "a shorter layer": (answering(layer, image.layers[0][:500]), "failed size validation"),
+        "a page of HTML": (answering("/manifests/", b"<html>", **{"Content-Type": "text/html"}), "unexpected commit digest"),
+    }
+    for i, (what, (before, text)) in enumerate(lies.items()):
+        with images.OneImage(image, before) as r:
+            store = Store(f"{folder}/lies{i}")
+            a = store("pull", f"{r.host}/a/b:1")
+            t.check(f"{what} that is wrong is refused", a.code == 1 and text in a.err and store.ids() == [] and store.files("leases") == [], a)
+            r.before = None
+            a = store("pull", f"{r.host}/a/b:1")
+            t.check("and forgotten", a.code == 0 and store.ids() == [image.id] and store.files("ingest") == [] and len(store.files("blobs/sha256")) == 3, a)
+
+
+def test_killed_often(t, folder, registry):
+    """^C and kill -9 at moments that nobody chose: no half image, and the next pull does it."""
+    made = [images.Image({"a": noise(600 << 10, 50 + i)}, {"b": noise(400 << 10, 60 + i)}) for i in range(2)]
+    for i, image in enumerate(made):
+        registry.put(image, "apps/often", str(i))
+    chance, partly = random.Random(os.getpid()), 0
+    with Proxy(registry.port, delay=0.003) as proxy:
+        store, names = Store(folder + "/often"), [f"127.0.0.1:{proxy.port}/apps/often:{i}" for i in range(2)]
+        begun = time.monotonic()
+        store("pull", names[0], "--plain-http")
+        usual = time.monotonic() - begun
+        store("rm", names[0])
+        for round in range(10):
+            sig = signal.SIGINT if round % 3 == 2 else signal.SIGKILL
+            running = [store.start("pull", name, "--plain-http") for name in names]
+            time.sleep(chance.uniform(0, 1.2) * usual)
+            for p in running:
+                p.send_signal(sig)
+                p.communicate()
+            ended = [p.returncode for p in running]
+            if sig == signal.SIGINT:
+                t.check("^C ends it", all(code in (0, 1, -signal.SIGINT, 130) for code in ended), ended)
+            whole = store.ids()
+            partly += bool(os.path.exists(store.folder + "/images/ingest") and store.files("ingest"))
+            for image in whole:
+                a = store("save", image, "-o", "/dev/null")
+                t.check("what is visible is whole", a.code == 0, a)
+            if whole:
+                store("rm", *whole)
+        proxy.delay = 0
+        ended = [store("pull", name, "--plain-http") for name in names]
+        t.check("in the end both are pulled", all(a.code == 0 for a in ended) and sorted(store.ids()) == sorted(i.id for i in made), ended)
+    t.check("some were killed midway", partly > 0, partly)
+    store("prune")
+    left = {part: store.files(part) for part in ("ingest", "leases", "trash")}
+    t.check("and nothing is left behind", not any(left.values()) and len(store.files("blobs/sha256")) == 8 and
+            sorted(os.listdir(store.folder + "/images")) == ["blobs", "images.json", "ingest", "leases", "lock", "trash"], left)
+
+
+def test_hosts(t, folder, _):
+    """What hosts.toml says, each to a server that insists on it."""
+    ca = images.certificate(folder, "ca", "DNS:ca")
+    server = images.certificate(folder, "server", "IP:127.0.0.1", ca)
+    client = images.certificate(folder, "client", "DNS:client", ca)
+    image = images.Image({"h": b"osts"})
+    hosts = os.path.join(folder, "all-hosts", "registry.test")
+    os.makedirs(hosts)
+
+    def pull(text, name="registry.test/a/b:1", what="hosts"):
+        with open(hosts + "/hosts.toml", "w") as f:
+            f.write(text)
+        store = Store(f"{folder}/{what}-{random.random()}")
+        return store("pull", name, "--hosts-dir", os.path.join(folder, "all-hosts"))
+    with images.OneImage(image, tls=server) as r:
+        a = pull(f'server = "https://{r.host}"\n')
+        t.check("a certificate of an unknown authority is refused", a.code == 1 and "certificate" in a.err, a)
+        a = pull(f'server = "https://{r.host}"\nca = "../../ca.pem"\n')
+        t.check("with its CA, by a path beside the file, it is not", a.code == 0, a)
+        a = pull(f'server = "https://{r.host}"\nca = ["{ca[0]}", "{folder}/missing.pem"]\n')
+        t.check("a CA that is not there is told", a.code == 1 and "unable to read CA cert: " in a.err, a)
+    with images.OneImage(image, tls=server, client_ca=ca[0]) as r:
+        a = pull(f'server = "https://{r.host}"\nca = "{ca[0]}"\n')
+        t.check("without a client certificate that is wanted it fails", a.code == 1, a)
+        a = pull(f'server = "https://{r.host}"\nca = "{ca[0]}"\nclient = [["{client[0]}", "{client[1]}"]]\n')
+        t.check("with one it does not", a.code == 0, a)
+    with images.OneImage(image, prefix="/cache/proxy") as r:
+        at = f"http://{r.host}/cache/proxy"
+        a = pull(f'[host."{at}"]\noverride_path = true\n[host."{at}".header]\nx-team = "blue"\nAuthorization = "Basic eDp5"\n')
+        t.check("override_path takes the path as it is", a.code == 0 and all(p.startswith("/cache/proxy/a/b/") for _, p, _ in r.seen), (a, r.seen))
+        t.check("a mirror is told whose it is", all(p.endswith("?ns=registry.test") for _, p, _ in r.seen), r.seen)
+        t.check("and gets the headers", all(h.get("X-Team") == "blue" and h.get("Authorization") == "Basic eDp5" for _, _, h in r.seen), r.seen)
+    with images.OneImage(image) as first, images.OneImage(image) as second:
+        a = pull(f'server = "http://{second.host}"\n[host."http://{first.host}"]\ncapabilities = ["pull"]\n')
+        t.check("one that only pulls is not asked what a tag is", a.code == 0 and [m for m, _, _ in second.seen] == ["HEAD"] and
+                {m for m, _, _ in first.seen} == {"GET"}, (a, first.seen, second.seen))
+        first.seen, second.seen = [], []
+        a = pull(f'server = "http://{second.host}"\n[host."http://{first.host}"]\ncapabilities = ["resolve"]\n')
+        t.check("one that only resolves is not pulled from", a.code == 0 and first.seen == [], (a, first.seen))
+        first.before = lambda q, _: (404, {}, b"") if "/blobs/" in q.path else None
+        a = pull(f'server = "http://{second.host}"\n[host."http://{first.host}"]\n')
+        t.check("what a mirror lacks comes from the registry", a.code == 0 and any("/blobs/" in p for _, p, _ in second.seen), a)
+        begun = time.monotonic()
+        a = pull(f'server = "http://{second.host}"\n[host."http://127.0.0.1:1"]\n')
+        t.check("and all, without waiting, when it is not there", a.code == 0 and time.monotonic() - begun < 3, a)
+
+
+def test_proxy(t, folder, registry):
+    """By HTTP_PROXY and HTTPS_PROXY; the names exist for the proxy alone."""
+    image = images.Image({"p": b"roxy"})
+    registry.put(image, "apps/proxy", "1")
+    name = f"registry.test:{registry.port}/apps/proxy:1"
+
+    def pull(what, *args, name=name, **env):
+        store = Store(f"{folder}/proxy-{what}")
+        store.env = {**{k: v for k, v in store.env.items() if not k.lower().endswith("_proxy")}, **env}
+        return store("pull", name, *args)
+    with images.WebProxy(credentials="me:pass word") as proxy:
+        at = f"http://me:pass%20word@127.0.0.1:{proxy.port}"
+        a = pull("plain", "--plain-http", HTTP_PROXY=at)
+        t.check("a registry without TLS is reached by a proxy", a.code == 0 and ("HEAD", f"http://registry.test:{registry.port}/v2/apps/proxy/manifests/1") in proxy.seen,
+                (a, proxy.seen))
+        proxy.seen.clear()
+        a = pull("no", "--plain-http", http_proxy=at, no_proxy=f"other.io,.test:{registry.port}")
+        t.check("unless NO_PROXY names it", a.code == 1 and "registry.test: no such host" in a.err and proxy.seen == [], (a, proxy.seen))
+        a = pull("local", "--plain-http", name=f"{registry.host}/apps/proxy:1", HTTP_PROXY=at)
+        t.check("or it is on this machine", a.code == 0 and proxy.seen == [], (a, proxy.seen))
+        a = pull("refused", "--plain-http", HTTP_PROXY=f"127.0.0.1:{proxy.port}")
+        t.check("a proxy that refuses is told", a.code == 1 and "manifests/1: 407" in a.err, a)
+        a = pull("gone", "--plain-http", HTTP_PROXY="http://127.0.0.1:1")
+        t.check("one that is not there too", a.code == 1 and "proxyconnect tcp: dial tcp 127.0.0.1:1: connect: connection refused" in a.err, a)
+        server = images.certificate(folder, "proxied", "DNS:registry.test")
+        hosts = os.path.join(folder, "proxy-hosts", "registry.test")
+        with images.OneImage(image, tls=server) as r:
+            os.makedirs(f"{hosts}_{r.port}_")
+            with open(f"{hosts}_{r.port}_/hosts.toml", "w") as f:
+                f.write(f'ca = "{server[0]}"\n')
+            proxy.seen.clear()
+            a = pull("tls", "--hosts-dir", folder + "/proxy-hosts", name=f"registry.test:{r.port}/a/b:1", https_proxy=at, HTTP_PROXY="http://127.0.0.1:1")
+            t.check("one with TLS too, verified", a.code == 0 and set(proxy.seen) == {("CONNECT", f"registry.test:{r.port}")}, (a, proxy.seen))
+            a = pull("tls-refused", "--hosts-dir", folder + "/proxy-hosts", name=f"registry.test:{r.port}/a/b:1", HTTPS_PROXY=f"127.0.0.1:{proxy.port}")
+            t.check("and a refusal there", a.code == 1 and "Proxy Authentication Required" in a.err, a)
+
+
+def test_realm(t, folder, _):
+    """Tokens come from a server of their own, with rules of its own. A proxy gives both names that are not of this machine."""
+    image = images.Image({"r": b"ealm"})
+    ca = images.certificate(folder, "realm-ca", "DNS:ca")
+    of_registry, of_auth = (images.certificate(folder, n, f"DNS:{n}.test", ca) for n in ("registry", "auth"))
+
+    def before(q, _):
+        if q.headers.get("Authorization") == "Bearer T":
+            return None
+        return 401, {"WWW-Authenticate": f'Bearer realm="https://auth.test:{auth.port}/token",service="s",scope="repository:a/b:pull"'}, b""
+
+    def hosts(**files):
+        top = os.path.join(folder, f"realm-hosts-{random.random()}")
+        for name, text in files.items():
+            port = {"registry": r.port, "auth": auth.port}[name]
+            os.makedirs(f"{top}/{name}.test_{port}_")
+            with open(f"{top}/{name}.test_{port}_/hosts.toml", "w") as f:
+                f.write(text)
+        return top
+
+    def pull(**files):
+        store = Store(f"{folder}/realm-{random.random()}")
+        store.env = {**store.env, "HTTPS_PROXY": f"127.0.0.1:{proxy.port}", "NO_PROXY": ""}
+        return store("pull", f"registry.test:{r.port}/a/b:1", "--creds", "u:p", "--hosts-dir", hosts(**files))
+    tokens = []
+
+    def token(q, _):
+        tokens.append(q.headers.get("Authorization"))
+        return 200, {}, b'{"token": "T"}'
+    with images.WebProxy() as proxy, images.OneImage(image, before, tls=of_registry) as r, images.Server(token, tls=of_auth) as auth:
+        a = pull(registry="skip_verify = true\n")
+        t.check("skip_verify of the registry is not for who hands out tokens", a.code == 1 and "auth.test" in a.err and "certificate" in a.err and tokens == [], (a, tokens))
+        a = pull(registry="skip_verify = true\n", auth=f'ca = "{ca[0]}"\n')
+        t.check("that server has its own CA", a.code == 0 and tokens, (a, tokens))
+        t.check("or its own skip_verify", pull(registry=f'ca = "{ca[0]}"\n', auth="skip_verify = true\n").code == 0)
+        t.check("or is signed by whom the registry is signed by", pull(registry=f'ca = "{ca[0]}"\n').code == 0)
+
+
+def test_mount(t, folder, registry):
+    image = images.Image({"a": noise(200000, 9)}, {"b": noise(100000, 8)})
+    name = registry.put(image, "mount/from", "1")
+    with Proxy(registry.port) as proxy:
+        store, host = Store(folder + "/mount"), f"127.0.0.1:{proxy.port}"
+        store("pull", f"{host}/mount/from:1", "--plain-http")
+        asked = len(proxy.requests)
+        a = store("push", f"{host}/mount/from:1", f"{host}/mount/to:2", "--plain-http")
+        sent = sum(map(len, proxy.requests[asked:]))
+        t.check("what the registry has in another repository it takes over", a.code == 0 and a.err.count("mounted") == 3 and sent < 10000, (a, sent))
+        other = Store(folder + "/mount2")
+        t.check("and has it there", other("pull", f"{registry.host}/mount/to:2").code == 0 and other.ids() == [image.id])
+        # a repository that the registry does not have
+        image.docker_archive(folder + "/mount.tar", f"{host}/mount/never:1")
+        store = Store(folder + "/mount3")
+        store("load", folder + "/mount.tar")
+        a = store("push", f"{host}/mount/never:1", f"{host}/mount/new:1", "--plain-http")
+        t.check("else it is sent", a.code == 0 and "mounted" not in a.err and other("pull", f"{registry.host}/mount/new:1").code == 0, a)
+    del name
+
+
+def test_terminal(t, folder, registry):
+    """Bars on a terminal, lines elsewhere."""
+    image = images.Image({"big": noise(1 << 20, 77)})
+    registry.put(image, "apps/bars", "1")
+    with Proxy(registry.port, delay=0.004) as proxy:
+        store, name = Store(folder + "/terminal"), f"127.0.0.1:{proxy.port}/apps/bars:1"
+        ours, theirs = pty.openpty()
+        p = subprocess.Popen(store.command("pull", name, "--plain-http"), stdout=subprocess.PIPE, stderr=theirs, env=store.env)
+        os.close(theirs)
+        seen = b""
+        try:
+            while part := os.read(ours, 65536):
+                seen += part
+        except OSError:
+            pass  # a terminal that nobody writes to any more
+        os.close(ours)
+        p.communicate()
+        short = images.digest(image.layers[0])[7:19].encode()
+        t.check("a terminal shows a bar that grows", p.returncode == 0 and b"\x1b[2A" in seen and b">  " in seen and
+                short + b": done        [" + b"=" * 30 + b"] 1.0/1.0 MB" in seen, seen[-500:])
+        states = [line for line in seen.split(b"\r\n") if short + b": downloading" in line]
+        t.check("in steps", len(set(states)) > 2, states)
+        proxy.delay = 0
+        a = Store(folder + "/terminal2")("pull", name, "--plain-http")
+        t.check("elsewhere there is a line for each, at its end", a.code == 0 and "\x1b" not in a.err and
+                sorted(a.err.split("\n")[:2])[0].endswith(" MB)") and a.err.count(": done (") == 2 and "downloading" not in a.err, a)
+        a = Store(folder + "/terminal3")("pull", name, "--plain-http", "-q")
+        t.check("and nothing when it is told to be quiet", a.code == 0 and a.err == "" and a.out.strip() == image.id, a)
+
+
+def test_skopeo(t, folder, registry):
+    """To and fro by way of every form that both know: digests stay."""
+    skopeo = peers.find("skopeo", peers.PEERS["skopeo"])
+
+    def run(*args):
+        p = subprocess.run([skopeo, *args], capture_output=True, text=True, env=peers.libraries())
+        return p.stdout if p.returncode == 0 else p.stderr
+    if not skopeo or "skopeo version" not in run("--version"):
+        t.skip("skopeo", "there is none")
+        return
+    copy = ["copy", "--insecure-policy", "--preserve-digests", "--src-tls-verify=false", "--dest-tls-verify=false"]
+    for docker in (False, True):
+        image, what = images.Image(images.busybox(), {"s": b"kopeo"}, docker=docker), "docker" if docker else "oci"
+        name = registry.put(image, "skopeo/app", what)
+        # theirs to us
+        said = run(*copy, f"docker://{name}", f"dir:{folder}/sk-dir-{what}")
+        archive = f"{folder}/sk-{what}.tar"
+        if not docker:
+            said += run(*copy, f"docker://{name}", f"oci-archive:{archive}:example.com/sk/app:1")
+        else:
+            said += run("copy", "--insecure-policy", "--src-tls-verify=false", f"docker://{name}", f"docker-archive:{archive}:example.com/sk/app:1")
+        store = Store(f"{folder}/sk-store-{what}")
+        a = store("load", archive)
+        x = store.inspect("example.com/sk/app:1") if a.code == 0 else {}
+        t.check(f"what skopeo copied to a {what} archive is loaded as the same image", x.get("id") == image.id and (docker or x["manifest"] == image.digest), (a, said))
+        # ours to them
+        store = Store(f"{folder}/sk-ours-{what}")
+        store("pull", name)
+        saved = f"{folder}/sk-saved-{what}.tar"
+        store("save", name, "-o", saved, "--format", what)
+        if not docker:
+            said = run(*copy, f"oci-archive:{saved}:{name}", f"docker://{registry.host}/skopeo/back:{what}")
+            status, _, _ = registry.request("GET", f"/v2/skopeo/back/manifests/{image.digest}")
+            t.check("what we saved skopeo pushes under the same digest", status == 200, (said, status))
+        else:
+            said = run("inspect", "--raw", "--config", f"docker-archive:{saved}")
+            t.check("what we saved has the same configuration to skopeo", images.digest(said.encode()) == image.id, said)
+        to = f"{registry.host}/skopeo/pushed:{what}"
+        a = store("push", name, to)
+        said = run("inspect", "--tls-verify=false", "--format", "{{.Digest}}", f"docker://{to}")
+        t.check("and what we pushed the same digest", a.code == 0 and said.strip() == image.digest, (a, said))
+
+
+TESTS = [test_pull, test_platforms, test_media_types, test_errors, test_wrong_content, test_lies, test_interrupted, test_killed_often, test_retries, test_parallel,
+         test_together, test_mirror, test_hosts, test_tls, test_proxy, test_tokens, test_realm, test_push, test_mount, test_archives, test_skopeo,
+         test_hostile_archives, test_import, test_pinned, test_remove, test_terminal]
 
 if __name__ == "__main__":
     with Folder() as top:

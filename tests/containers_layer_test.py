@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Layers of images as containers get them: many, hostile, large, and with a runtime that is killed while it unpacks. Needs root."""
+import bz2
 import gzip
 import hashlib
 import io
 import json
+import lzma
 import os
 import random
 import shutil
@@ -18,20 +20,11 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import peers  # noqa: E402
 import tap  # noqa: E402
+from tap import wait_for  # noqa: E402
 
 C8S = os.environ.get("C8S", "c8s")
 BUSYBOX = shutil.which("busybox") or "/bin/busybox"
 TIMEOUT = 60
-
-
-def wait_for(what, limit=TIMEOUT):
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        value = what()
-        if value:
-            return value
-        time.sleep(0.005)
-    return what()
 
 
 class Runtime:
@@ -199,6 +192,81 @@ def test_nodes(t, r):
     r.crictl("rmp", "-f", "-a")
 
 
+def zstd(data):
+    return subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True, check=True).stdout
+
+
+def test_compressed(t, r):
+    """Each layer in another way; the last is cut, for each in turn."""
+    ways = {"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, **({"zstd": zstd} if shutil.which("zstd") else {})}
+    layers = [(x := tar((way, way.encode())), pack(x)) for way, pack in ways.items()]
+    r.load("test/compressed:1", [busybox(), *layers])
+    c = r.run("test/compressed:1", SLEEP)
+    out = r.exec(c, "/bin/busybox", "cat", *("/" + way for way in ways)).stdout
+    t.check(f"layers come as {', '.join(ways)}", out == "".join(ways), out)
+    for way, pack in ways.items():
+        plain = tar(("cut", os.urandom(5000)))
+        r.load(f"test/cut:{way}", [(plain, pack(plain)[:3000])])
+        got = r.run(f"test/cut:{way}", SLEEP, check=False)
+        t.check(f"half of one as {way} is refused", got.returncode and "is damaged" in got.stderr, got)
+    r.crictl("rmp", "-f", "-a")
+
+
+# As setcap leaves it: cap_net_bind_service, effective and permitted, of revision 2.
+CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")
+
+
+def sparse():
+    """GNU tar's own output of a file with holes."""
+    folder = tempfile.mkdtemp()
+    with open(folder + "/sparse", "wb") as f:
+        f.seek(1 << 20)
+        f.write(b"data")
+        f.truncate(8 << 20)
+    out = subprocess.run(["tar", "-C", folder, "--sparse", "--format=posix", "-cf", "-", "sparse"], capture_output=True, check=True).stdout
+    shutil.rmtree(folder)
+    return out
+
+
+def test_meta(t, r):
+    """Hard links across layers, capabilities of programs, holes; seen from inside."""
+    program = entry("bin/bind", tarfile.REGTYPE, mode=0o755, pax_headers={"SCHILY.xattr.security.capability": CAPABILITY.decode()})
+    up = tar(entry("bin/second", tarfile.LNKTYPE, linkname="bin/busybox"), entry("third", tarfile.LNKTYPE, linkname="/bin/busybox"))
+    r.load("test/meta:1", [busybox(), tar(program), up, sparse()])
+    c = r.run("test/meta:1", SLEEP)
+    out = r.exec(c, "/bin/busybox", "stat", "-c", "%i %h %s", "/bin/busybox", "/bin/second", "/third").stdout.splitlines()
+    t.check("a file of a lower layer has three names", len(set(out)) == 1 and out[0].split()[1:] == ["3", str(os.path.getsize(BUSYBOX))], out)
+    layers = os.path.join(r.root, "snapshots/layers")
+    found = [os.getxattr(p, "security.capability") for i in os.listdir(layers) if os.path.exists(p := f"{layers}/{i}/fs/bin/bind")]
+    t.check("the capabilities of a program arrive", found == [CAPABILITY], found)
+    out = r.exec(c, "/bin/sh", "-c", "busybox stat -c '%s %b' /sparse; busybox tail -c +1048577 /sparse | busybox head -c 4").stdout.split()
+    t.check("and the holes of a file", out[0] == str(8 << 20) and int(out[1]) < 200 and out[2] == "data", out)
+    r.crictl("rmp", "-f", "-a")
+
+
+def test_collected(t, r):
+    """Layers that nothing needs any more go; those of running containers stay."""
+    own = [tar(("own", str(i).encode())) for i in range(2)]
+    for i in range(2):
+        r.load(f"test/collected:{i}", [busybox(), own[i]])
+    containers = [r.run(f"test/collected:{i}", SLEEP) for i in range(2)]
+    layers = os.path.join(r.root, "snapshots/layers")
+
+    def with_own():
+        return sorted(open(p).read() for i in os.listdir(layers) if os.path.exists(p := f"{layers}/{i}/fs/own"))
+    r.image("pin", "test/collected:0")
+    pinned = {x["repoTags"][0]: x.get("pinned", False) for x in json.loads(r.crictl("images", "-o", "json").stdout)["images"] if "collected" in x["repoTags"][0]}
+    t.check("the kubelet sees what is pinned", pinned == {"docker.io/test/collected:0": True, "docker.io/test/collected:1": False}, pinned)
+    before = with_own()
+    r.crictl("rm", "-f", containers[1])
+    for i in range(2):
+        r.crictl("rmi", f"test/collected:{i}", check=False)
+    gone = wait_for(lambda: with_own() == ["0"], 10)
+    t.check("a layer goes with its image, unless a container has it", before == ["0", "1"] and gone, (before, with_own()))
+    t.check("which goes on", r.exec(containers[0], "/bin/cat", "/own").stdout == "0")
+    r.crictl("rmp", "-f", "-a")
+
+
 def test_hostile(t, r):
     wrong = {
         "leads out of the layer": tar(("../../../../escaped", b"x")),
@@ -291,4 +359,4 @@ def with_runtime(tests):
 
 
 if __name__ == "__main__":
-    tap.run([with_runtime([test_many_layers, test_nodes, test_hostile, test_bomb, test_kill])])
+    tap.run([with_runtime([test_many_layers, test_nodes, test_compressed, test_meta, test_collected, test_hostile, test_bomb, test_kill])])

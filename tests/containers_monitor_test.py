@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import peers  # noqa: E402
 import tap  # noqa: E402
+from tap import wait_for  # noqa: E402
 
 POD = os.path.join(os.path.dirname(os.environ["C8S"]), "c8s-pod")
 NAME = f"c8s-test-mon-{random.randrange(1 << 32):08x}"
@@ -27,16 +29,6 @@ CAPS = ["CAP_KILL", "CAP_CHOWN", "CAP_SETUID", "CAP_SETGID"]
 TIMEOUT = 20
 BUSYBOX = shutil.which("busybox") or "/bin/busybox"
 V1 = os.path.isdir("/sys/fs/cgroup/memory")
-
-
-def wait_for(what, limit=TIMEOUT):
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        value = what()
-        if value:
-            return value
-        time.sleep(0.01)
-    return what()
 
 
 def make_rootfs():
@@ -224,7 +216,7 @@ class Monitor:
                 c.ask("end")
             except (OSError, EOFError) as e:
                 left.append(str(e))
-            if not wait_for(lambda: not os.path.exists(f"/proc/{self.pid}"), 5):
+            if not wait_for(lambda: tap.gone(self.pid), 5):
                 left.append(f"the monitor {self.pid} runs on")
                 os.kill(self.pid, signal.SIGKILL)
         left += [f for f in os.listdir(self.folder) if f.startswith(("job-", "monitor.sock", "monitor.new"))]
@@ -621,7 +613,7 @@ def test_hostile(t, m, c):
     t.check("it is still there", c.ask("state")["containers"][0]["status"] == "running")
     slow = m.connect()
     slow.ask("follow")
-    many = [m.connect() for _ in range(70)]
+    many = [m.connect() for _ in range(270)]
     t.check("connections are bounded", c.ask("state")["containers"][0]["id"] == "h")
     for s in many:
         s.close()
@@ -659,13 +651,67 @@ def test_disk(t, m, c):
         subprocess.run(["umount", disk])
 
 
+def test_execs_apart(t):
+    """Execs that take long, each by a connection of its own: nobody waits for them."""
+    folder = os.path.join(FOLDER, "apart")
+    os.makedirs(folder)
+    runtime = os.path.join(folder, "runtime")
+    with open(runtime, "w") as f:
+        f.write(f'#!/bin/sh\nfor w; do [ "$w" = exec ] && {{ : > {folder}/at; while [ ! -e {folder}/go ]; do sleep 0.01; done; }}; done\n'
+                f'exec {POD} runc "$@"\n')
+    os.chmod(runtime, 0o755)
+    m = Monitor(runtime)
+    c, other = m.connect(), m.connect()
+    c.ask("follow")
+    null = os.open("/dev/null", os.O_RDWR)
+    m.run(c, "e", ["/bin/sleep", "1000"])
+
+    def begin(name):
+        if os.path.exists(os.path.join(folder, "at")):
+            os.unlink(os.path.join(folder, "at"))
+        other.send({"op": "exec", "id": "e", "exec": name, "terminal": False, "process": process(["/bin/sleep", "1000"])}, (null, null, null))
+        wait_for(lambda: os.path.exists(os.path.join(folder, "at")))
+    begin("x1")
+    start = time.monotonic()
+    t.check("an exec on its way can be killed", c.ask("kill", id="e", exec="x1", signal=9, all=False) == {})
+    t.check("other questions are answered meanwhile", c.ask("state")["containers"][0]["status"] == "running" and time.monotonic() - start < 2)
+    open(os.path.join(folder, "go"), "w").close()
+    answer, _ = other.answer()
+    t.check("it gets the signal when it has started", answer.get("pid", 0) > 1 and c.exit_of("e", "x1")["exitCode"] == 137, answer)
+    os.unlink(os.path.join(folder, "go"))
+    begin("x2")
+    start = time.monotonic()
+    c.ask("kill", id="e", signal=9, all=True)
+    c.exit_of("e")
+    answer, _ = other.answer()
+    t.check("the container ends: so does an exec on its way", answer.get("code") == "conflict" and time.monotonic() - start < 5, answer)
+    t.check("and the container can be deleted", wait_for(lambda: c.ask("delete", id="e") == {}, 5))
+    os.close(null)
+    open(os.path.join(folder, "go"), "w").close()
+    left = m.end()
+    t.check("execs apart: nothing is left over", not left, left)
+
+
+@scene
+def test_short_of_descriptors(t, m, c):
+    m.create(c, "d", ["/bin/sh", "-c", "exit 4"])
+    limits = resource.prlimit(m.pid, resource.RLIMIT_NOFILE)
+    used = {int(fd) for fd in os.listdir(f"/proc/{m.pid}/fd")}
+    resource.prlimit(m.pid, resource.RLIMIT_NOFILE, (min(set(range(1000)) - used), limits[1]))
+    bad = c.ask("start", id="d")
+    resource.prlimit(m.pid, resource.RLIMIT_NOFILE, limits)
+    t.check("a start without descriptors fails", "error" in bad, bad)
+    t.check("and can be tried again", c.ask("start", id="d") == {} and c.exit_of("d")["exitCode"] == 4)
+    c.ask("delete", id="d")
+
+
 def test_killed(t):
     """What is left when the monitor itself is killed."""
     m = Monitor(os.environ.get("C8S_TEST_RUNTIME"))
     c = m.connect()
     pid = m.run(c, "o", ["/bin/sleep", "1000"])["pid"]
     os.kill(m.pid, signal.SIGKILL)
-    wait_for(lambda: not os.path.exists(f"/proc/{m.pid}"))
+    wait_for(lambda: tap.gone(m.pid))
     t.check("its containers run on", os.path.exists(f"/proc/{pid}"))
     try:
         m.connect()
@@ -678,7 +724,7 @@ def test_killed(t):
     again.pid = wait_for(again.find) if second.returncode == 0 else None
     t.check("another one takes its place", again.pid, second)
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+    wait_for(lambda: tap.gone(pid))
     runtime = [os.environ["C8S_TEST_RUNTIME"]] if os.environ.get("C8S_TEST_RUNTIME") else [POD, "runc"]
     subprocess.run(runtime + ["--root", m.root, "delete", "--force", "o"], capture_output=True)
     left = again.end()
@@ -691,7 +737,8 @@ def main():
         return
     make_rootfs()
     try:
-        tap.run([test_own, test_runc, test_crun, test_lines, test_memory, test_slow_reader, test_input, test_alone, test_hostile, test_disk, test_killed])
+        tap.run([test_own, test_runc, test_crun, test_lines, test_memory, test_slow_reader, test_input, test_alone, test_hostile, test_disk, test_execs_apart,
+                 test_short_of_descriptors, test_killed])
     finally:
         shutil.rmtree(FOLDER, ignore_errors=True)
 

@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
-"""exec, attach and port-forward through the URLs that CRI gives: WebSocket clients, real containers and pods. Needs root."""
+"""exec, attach and port-forward through the URLs that CRI gives: WebSocket and SPDY clients, real containers and pods. Needs root."""
 import base64
+import fcntl
 import json
 import os
+import pty
 import random
+import select
+import signal
 import socket
 import struct
+import subprocess
 import sys
+import termios
 import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import containers_layer_test as layers  # noqa: E402
 import tap  # noqa: E402
+from tap import wait_for  # noqa: E402
 
 TIMEOUT = 20
 
@@ -144,7 +151,7 @@ def test_exec(t, r):
     w = WebSocket(where, "v4.channel.k8s.io")
     w.until(b"y\ny\n")
     w.close()
-    ended = layers.wait_for(lambda: "yes" not in r.exec(c, "/bin/busybox", "ps").stdout, TIMEOUT)
+    ended = wait_for(lambda: "yes" not in r.exec(c, "/bin/busybox", "ps").stdout, TIMEOUT)
     t.check("a process whose client went away ends", ended)
     t.check("a URL is good for one use", WebSocket(where, "v4.channel.k8s.io").status == 404)
     got = WebSocket(exec_url(r, c, "/no/such/program"), "v4.channel.k8s.io").all()
@@ -202,9 +209,109 @@ def test_forward(t, r):
             got += m[1] if m[0] == 0 else b""
         w.close()
         return got == struct.pack("<H", 8080) + b"through"
-    t.check("a port of a pod's own loopback device is reached", layers.wait_for(reach, TIMEOUT))
+    t.check("a port of a pod's own loopback device is reached", wait_for(reach, TIMEOUT))
     got = forward(r, pod, 8081).all()
     t.check("a port where nobody listens is an error", b"error forwarding port 8081 to pod " in got[1] and b"connection refused" in got[1], got)
+    r.crictl("rmp", "-f", "-a")
+
+
+# ---- the same by crictl, which speaks both protocols ----
+
+def crictl(r, *args, **options):
+    return subprocess.run([layers.C8S, "crictl", "-r", "unix://" + r.socket, *args], capture_output=True, timeout=TIMEOUT, **options)
+
+
+def in_terminal(r, *args):
+    """crictl in a terminal of 100x30 that becomes 120x40 at the word "bigger"; all that it wrote, and its exit code."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    p = subprocess.Popen([layers.C8S, "crictl", "-r", "unix://" + r.socket, *args], stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+    os.close(slave)
+    text = b""
+
+    def until(word):
+        nonlocal text
+        end = time.monotonic() + TIMEOUT
+        while word not in text and time.monotonic() < end:
+            if select.select([master], [], [], 0.1)[0]:
+                try:
+                    text += os.read(master, 4096)
+                except OSError:
+                    return
+    until(b"#")
+    os.write(master, b"echo first; stty size\n")
+    until(b"30 100")
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    p.send_signal(signal.SIGWINCH)
+    for _ in range(20):
+        os.write(master, b"stty size\n")
+        until_at = time.monotonic() + 0.2
+        while time.monotonic() < until_at and b"40 120" not in text:
+            if select.select([master], [], [], 0.05)[0]:
+                text += os.read(master, 4096)
+        if b"40 120" in text:
+            break
+    os.write(master, b"exit 5\n")
+    code = p.wait(TIMEOUT)
+    os.close(master)
+    return text, code
+
+
+def test_protocols(t, r):
+    c = r.run("test/box:1", layers.SLEEP)
+    for transport in ("spdy", "websocket"):
+        big = os.urandom(1 << 20)
+        got = crictl(r, "exec", "-i", "-r", transport, c, "/bin/sh", "-c", "/bin/busybox cat; echo oops >&2; exit 7", input=big)
+        t.check(f"{transport}: a megabyte there and back, errors apart, the exit code", got.stdout == big and b"oops\n" in got.stderr and got.returncode == 7,
+                (len(got.stdout), got.stderr, got.returncode))
+        got = crictl(r, "exec", "-r", transport, c, "/bin/busybox", "seq", "1", "50000")
+        t.check(f"{transport}: all of the output of one that ends at once", got.stdout.split() == [b"%d" % i for i in range(1, 50001)] and got.returncode == 0,
+                (len(got.stdout), got.stderr))
+        text, code = in_terminal(r, "exec", "-i", "-t", "-r", transport, c, "/bin/sh")
+        t.check(f"{transport}: a terminal, its size, its new size and the exit code", b"30 100" in text and b"40 120" in text and code == 5, (text[-400:], code))
+    r.crictl("rmp", "-f", "-a")
+    for transport in ("spdy", "websocket"):
+        c = r.run("test/box:1", ["/bin/sh", "-c", "read x; echo got $x; echo err >&2; exit 3"], stdin=True, stdin_once=True)
+        got = crictl(r, "attach", "-i", "-r", transport, c, input=b"typed\n")
+        t.check(f"{transport}: attach", b"got typed\n" in got.stdout, got)
+        r.crictl("rmp", "-f", "-a")
+
+
+def forwarder(r, transport, pod, port):
+    p = subprocess.Popen([layers.C8S, "crictl", "-r", "unix://" + r.socket, "port-forward", "-r", transport, pod, f"0:{port}"],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    line = p.stdout.readline().decode()
+    return p, int(line.split("127.0.0.1:")[1].split()[0])
+
+
+def test_forward_protocols(t, r):
+    r.run("test/box:1", ["/bin/busybox", "nc", "-ll", "-p", "8080", "-e", "/bin/cat"], host_network=False)
+    pod = r.crictl("pods", "-q", "--no-trunc").stdout.split()[0]
+
+    def talk(local, data):
+        with socket.create_connection(("127.0.0.1", local), TIMEOUT) as s:
+            s.settimeout(TIMEOUT)
+            s.sendall(data)
+            got = b""
+            try:
+                while len(got) < len(data) and (piece := s.recv(65536)):
+                    got += piece
+            except OSError:
+                pass
+            return got
+    for transport in ("spdy", "websocket"):
+        data = os.urandom(300000)
+        p, local = forwarder(r, transport, pod, 8080)
+        t.check(f"{transport}: bytes through a port, both ways", wait_for(lambda: talk(local, data) == data, TIMEOUT))
+        t.check(f"{transport}: a second connection", talk(local, b"again") == b"again")
+        p.kill()
+        p.wait()
+        p.stdout.close()
+        p, local = forwarder(r, transport, pod, 8081)
+        t.check(f"{transport}: where nobody listens the connection ends", talk(local, b"x") == b"")
+        p.kill()
+        p.wait()
+        p.stdout.close()
     r.crictl("rmp", "-f", "-a")
 
 
@@ -216,7 +323,7 @@ def main(t):
     try:
         r.start()
         r.load("test/box:1", [layers.busybox()], {"Env": ["PATH=/bin"]})
-        for test in (test_exec, test_terminal, test_attach, test_forward):
+        for test in (test_exec, test_terminal, test_attach, test_forward, test_protocols, test_forward_protocols):
             test(t, r)
     finally:
         r.close()

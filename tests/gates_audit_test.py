@@ -143,6 +143,24 @@ def test_levels(s, log, t):
     s.request("GET", "/api/v1/namespaces/default/services", impersonate_user="bob")
     e = log.new()
     t.check("whom somebody acts as", e[1]["user"]["username"] == "admin" and e[1]["impersonatedUser"]["username"] == "bob", e[1])
+    rbac, role = "/apis/rbac.authorization.k8s.io/v1", {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "as"}
+    s.request("POST", rbac + "/clusterroles", {"apiVersion": role["apiGroup"] + "/v1", "kind": "ClusterRole", "metadata": {"name": "as"}, "rules": [
+        {"verbs": ["impersonate:user-info"], "apiGroups": ["authentication.k8s.io"], "resources": ["users"], "resourceNames": ["bob"]},
+        {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["carl"]},
+        {"verbs": ["impersonate-on:user-info:list"], "apiGroups": [""], "resources": ["services"]}]})
+    s.request("POST", rbac + "/clusterrolebindings", {
+        "apiVersion": role["apiGroup"] + "/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "as"}, "roleRef": role,
+        "subjects": [{"apiGroup": role["apiGroup"], "kind": "User", "name": "alice"}]})
+    log.new()
+    s.request("GET", "/api/v1/namespaces/default/services", token="alice-token", impersonate_user="bob")
+    s.request("GET", "/api/v1/namespaces/default/services", token="alice-token", impersonate_user="carl")
+    e = log.new()
+    t.check("and what allows it, when that is narrow", e[1]["impersonatedUser"]["username"] == "bob" and e[1].get(
+        "authenticationMetadata") == {"impersonationConstraint": "impersonate:user-info"}, e[1])
+    t.check("or wide", e[3]["impersonatedUser"]["username"] == "carl" and "authenticationMetadata" not in e[3], e[3])
+    s.request("GET", "/api/v1/namespaces/default/endpoints")
+    e = log.new()
+    t.check("who uses what goes away is told", e[1]["annotations"].get("k8s.io/deprecated") == "true", e[1])
     s.request("GET", "/api/v1/nodes", token="wrong")
     e = log.new()
     t.check("strangers are told about once", [(x["stage"], x["user"], x["responseStatus"]) for x in e] == [

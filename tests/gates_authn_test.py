@@ -46,15 +46,23 @@ class World:
         r = self.server.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", everybody)
         assert r.status == 201, r
         self.pki = os.path.join(folder, "server", "data", "pki")
-        for name in ("other-ca", "client"):
-            openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", self.file(name + ".key"))
-        openssl("req", "-x509", "-new", "-key", self.file("other-ca.key"), "-subj", "/CN=other", "-days", "2", "-out", self.file("other-ca.crt"))
-        self.other_ca = (self.file("other-ca.crt"), self.file("other-ca.key"))
+        self.key("client")
+        self.other_ca = self.authority("other-ca")
         self.ca = (os.path.join(self.pki, "ca.crt"), os.path.join(self.pki, "ca.key"))
         self.proxy_ca = (os.path.join(self.pki, "front-proxy-ca.crt"), os.path.join(self.pki, "front-proxy-ca.key"))
 
     def file(self, name):
         return os.path.join(self.folder, name)
+
+    def key(self, name):
+        openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", self.file(name + ".key"))
+        return self.file(name + ".key")
+
+    def authority(self, name):
+        """The certificate of a new authority and its key."""
+        key = self.key(name)
+        openssl("req", "-x509", "-new", "-key", key, "-subj", "/CN=" + name, "-days", "2", "-out", self.file(name + ".crt"))
+        return self.file(name + ".crt"), key
 
     def certificate(self, ca, subject, usage="clientAuth", days=2):
         """A certificate of this authority and its key."""
@@ -66,17 +74,18 @@ class World:
                 "-extfile", self.file(name + ".ext"), "-out", self.file(name + ".crt"), stdin=request)
         return self.file(name + ".crt"), self.file("client.key")
 
-    def connect(self, pair=None):
-        c = self.server.connect()
+    def connect(self, pair=None, server=None):
+        c = (server or self.server).connect()
         if pair:
             c._context.load_cert_chain(*pair)
         return c
 
-    def who(self, pair=None, token=None, **headers):
+    def who(self, pair=None, token=None, server=None, connection=None, **headers):
         """The status of asking who one is, and the user."""
-        c = self.connect(pair)
+        c = connection or self.connect(pair, server)
         r = self.server.request("POST", AUTHN + "/selfsubjectreviews", REVIEW, token=token, connection=c, **headers)
-        c.close()
+        if not connection:
+            c.close()
         return (r.status, r.json["status"]["userInfo"] if r.status == 201 else r.json)
 
     def account(self, name):
@@ -213,6 +222,20 @@ def bound_tokens(w, t):
     w.server.request("DELETE", "/api/v1/namespaces/default/pods/p?gracePeriodSeconds=0")
     t.check("and ends with its pod", cluster.wait_until(lambda: w.who(token=token)[0] == 401, what="the token to end"))
     t.check("as a review says", w.review(token) == {"user": {}, "error": "service account token has been invalidated"}, w.review(token))
+    for kind, path in (("Secret", "/api/v1/namespaces/default/secrets"), ("Node", "/api/v1/nodes")):
+        made = w.server.request("POST", path, {"apiVersion": "v1", "kind": kind, "metadata": {"name": "b"}})
+        ref = {"apiVersion": "v1", "kind": kind, "name": "b"}
+        token = w.token("bound", boundObjectRef={**ref, "uid": made.json["metadata"]["uid"]})
+        status, user = w.who(token=token)
+        node = {"authentication.kubernetes.io/node-name": ["b"], "authentication.kubernetes.io/node-uid": [made.json["metadata"]["uid"]]}
+        told = {k: v for k, v in user.get("extra", {}).items() if "node" in k}
+        t.check(f"a token of a {kind}", status == 201 and told == (node if kind == "Node" else {}), user)
+        r = w.server.request("POST", "/api/v1/namespaces/default/serviceaccounts/bound/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": {**ref, "uid": "x"}}})
+        t.check(f"there is none of another {kind}", r.status == 409, r)
+        w.server.request("DELETE", path + "/b")
+        cluster.wait_until(lambda: w.who(token=token)[0] == 401, what="the token to end")
+        t.check(f"and ends with its {kind}", w.review(token)["error"] == "service account token has been invalidated", w.review(token))
     token = w.token("bound")
     w.server.request("DELETE", "/api/v1/namespaces/default/serviceaccounts/bound")
     cluster.wait_until(lambda: w.who(token=token)[0] == 401, what="the token to end")
@@ -314,12 +337,59 @@ def keys_change(w, t):
     s.stop()
 
 
+class Authorities:
+    """A server whose authorities of users and of proxies are replaced while it runs. That takes some seconds, which other tests
+    have for themselves."""
+
+    def begin(self, w, t):
+        self.files = {"users": w.file("users.pem"), "proxies": w.file("proxies.pem")}
+        self.old, self.new = ({name: w.authority(f"{age}-{name}") for name in self.files} for age in ("old", "new"))
+        self.put(self.old)
+        self.server = cluster.Server(
+            w.file("authorities"), "--client-ca-file", self.files["users"], "--requestheader-client-ca-file", self.files["proxies"],
+            "--requestheader-allowed-names=front", "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group").start()
+        names = [("users", "/O=devs/CN=vera"), ("proxies", "/CN=front")]
+        self.pairs = {age: {n: w.certificate(ca[n], s) for n, s in names} for age, ca in (("old", self.old), ("new", self.new))}
+        self.connections = [w.connect(self.pairs["old"][n], self.server) for n, _ in names]
+        t.check("the authorities there are", self.known(w, "old") == ["vera", "erin"] and self.known(w, "new") == [401, 401],
+                (self.known(w, "old"), self.known(w, "new")))
+        t.check("those who stay connected", self.staying(w) == [201, 201])
+        self.put(self.new)
+
+    def put(self, authorities):
+        for name, path in self.files.items():
+            with open(authorities[name][0]) as f, open(path + ".new", "w") as out:
+                out.write(f.read())
+            os.replace(path + ".new", path)
+
+    def known(self, w, age):
+        """As whom a user and a proxy's user come through; or the status."""
+        answers = [w.who(self.pairs[age]["users"], server=self.server),
+                   w.who(self.pairs[age]["proxies"], server=self.server, X_Remote_User="erin", X_Remote_Group="devs")]
+        return [user["username"] if status == 201 else status for status, user in answers]
+
+    def staying(self, w):
+        return [w.who(connection=c, X_Remote_User="erin")[0] for c in self.connections]
+
+    def end(self, w, t):
+        cluster.wait_until(lambda: self.known(w, "new") == ["vera", "erin"], 30, "new authorities to count")
+        t.check("old ones do not count any more, without a restart", self.known(w, "old") == [401, 401], self.known(w, "old"))
+        t.check("nor for those who are connected still", self.staying(w) == [401, 401], self.staying(w))
+        with open(self.files["proxies"], "w") as f:
+            f.write("nonsense\n")
+        cluster.wait_until(lambda: "authorities cannot be read again" in self.server.said(), 20, "the complaint")
+        t.check("what cannot be read changes nothing", self.known(w, "new") == ["vera", "erin"])
+        t.check("it ends in good order", self.server.stop() == 0)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         w = World(folder)
         try:
-            tests = [certificates, front_proxy, strangers, service_accounts, bound_tokens, token_reviews, bootstrap_tokens,
-                     websocket_tokens, keys_change]
+            authorities = Authorities()
+            tests = [authorities.begin, certificates, front_proxy, strangers, service_accounts, bound_tokens, token_reviews, bootstrap_tokens,
+                     websocket_tokens, keys_change, authorities.end]
 
             def named(test):
                 def one(t):

@@ -135,13 +135,49 @@ def makes(w, t):
             apply("/api/v1/namespaces/t/configmaps/m", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}).status == 201)
 
 
+REVIEWS = [(f"selfsubject{x}", "[]", "[]", "[create]") for x in (
+    "reviews.authentication.k8s.io", "accessreviews.authorization.k8s.io", "rulesreviews.authorization.k8s.io")]
+PATHS = ["/api/*", "/api", "/apis/*", "/apis", "/healthz", "/healthz", "/livez", "/livez", "/openapi/*", "/openapi", "/readyz", "/readyz",
+         "/version/", "/version/", "/version", "/version"]
+
+
+def table(rows):
+    """As kubectl prints it."""
+    rows = [("Resources", "Non-Resource URLs", "Resource Names", "Verbs"), *rows]
+    widths = [max(len(row[i]) for row in rows) + 3 for i in range(3)]
+    return "".join("".join(cell.ljust(n) for cell, n in zip(row, widths)) + row[3] + "\n" for row in rows)
+
+
 def lists(w, t):
-    w.role("lister", rule("get list", "pods"))
+    w.role("lister", rule("get list", "pods"), rule("get", "configmaps", resourceNames=["one"]))
     w.bind("lister", "lister", ("User", "bob"))
-    out = w.server.kubectl("auth", "can-i", "--list", "-n", "t", "--as=bob").stdout
-    t.check("kubectl auth can-i --list", any(line.split()[:1] == ["pods"] and "[get list]" in line for line in out.splitlines()), out)
-    out = w.server.kubectl("auth", "can-i", "--list", "-n", "t").stdout
-    t.check("of somebody who may everything", "*.*" in out and "[*]" in out, out)
+    everybody = [("", f"[{x}]", "[]", "[get]") for x in PATHS]
+    issuer = [("", f"[{x}]", "[]", "[get]") for x in ("/.well-known/openid-configuration/", "/.well-known/openid-configuration")]
+    keys = [("", f"[{x}]", "[]", "[get]") for x in ("/openid/v1/jwks/", "/openid/v1/jwks")]
+    account = [*REVIEWS, *issuer, *everybody[:10], *keys, *everybody[10:]]
+    node = "Warning: the list may be incomplete: node authorizer does not support user rule resolution\n"
+    for who, flags, rows, warning in (
+            ("somebody who may everything", [], [("*.*", "[]", "[]", "[*]"), ("", "[*]", "[]", "[*]"), *REVIEWS, *everybody], ""),
+            ("a narrow user", ["--as=bob"], [*REVIEWS, ("pods", "[]", "[]", "[get list]"), *everybody,
+                                            ("configmaps", "[]", "[one]", "[get]")], ""),
+            ("a service account", ["--as=system:serviceaccount:other:bot"], account, ""),
+            ("a node", ["--as=system:node:n1", "--as-group=system:nodes"], [*REVIEWS, *everybody], node)):
+        r = w.server.kubectl("auth", "can-i", "--list", "-n", "t", *flags, check=False)
+        t.check(f"kubectl auth can-i --list: {who}", (r.returncode, r.stdout, r.stderr) == (0, table(rows), warning),
+                f"{r}\nwanted: {table(rows)}")
+    r = w.server.kubectl("auth", "can-i", "--list", "--as=system:anonymous", check=False)
+    t.check("kubectl auth can-i --list: nobody", (r.returncode, r.stdout, r.stderr) == (
+        1, "", 'Error from server (Forbidden): selfsubjectrulesreviews.authorization.k8s.io is forbidden: User "system:anonymous" cannot '
+        'create resource "selfsubjectrulesreviews" in API group "authorization.k8s.io" at the cluster scope\n'), r)
+    may = lambda *what: (lambda r: (r.returncode, r.stdout, r.stderr))(w.server.kubectl("auth", "can-i", *what, check=False))
+    for name, what, answer in (
+            ("yes", ["list", "pods", "-n", "t", "--as=bob"], (0, "yes\n", "")), ("no", ["list", "pods", "--as=bob"], (1, "no\n", "")),
+            ("a node's own", ["get", "nodes/n1", "--as=system:node:n1", "--as-group=system:nodes"],
+             (0, "yes\n", "Warning: resource 'nodes' is not namespace scoped\n\n")),
+            ("a node's others", ["get", "nodes", "--as=system:node:n1", "--as-group=system:nodes"], (
+                1, "no - node 'n1' cannot read all nodes, only its own Node object\n",
+                "Warning: resource 'nodes' is not namespace scoped\n\n"))):
+        t.check(f"kubectl auth can-i: {name}", may(*what) == answer, may(*what))
 
 
 def escalation(w, t):

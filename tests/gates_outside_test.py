@@ -249,8 +249,10 @@ def test_provider(w, t):
             ("groups that are none", sign(groups={"a": 1}), 'oidc: parse groups claim "groups": json: cannot unmarshal object'),
             ("required claim", sign(hd=None), "oidc: required claim hd not present in ID token"),
             ("required value", sign(hd="x"), "oidc: required claim hd value does not match. Got = x, want = example"),
-            ("groups elsewhere", sign(_claim_names={"groups": "s"}, _claim_sources={"s": {"endpoint": "https://x"}}),
-             "oidc: could not expand distributed claims")):
+            ("sources that are not there", sign(_claim_names={"groups": "s"}),
+             "oidc: could not expand distributed claims: oidc: no claim sources"),
+            ("a source that is not there", sign(_claim_names={"groups": "s"}, _claim_sources={}), "oidc: could not expand distributed claims: "
+             "id token _claim_names contained a source s missing in _claims_sources")):
         got = why(s, token)
         t.check(f"refused: {what}", text in str(got), got)
         t.check(f"401: {what}", who(s, token) == 401)
@@ -262,6 +264,44 @@ def test_provider(w, t):
     for _ in range(5):
         who(s, sign("k2", kid="k9"))
     t.check("unknown keys do not cause many fetches", w.outside.counts["/realm/keys"] <= before + 3, w.outside.counts)
+
+
+def test_claims_elsewhere(w, t):
+    """Groups that are too many for the token: it says who else knows them."""
+    s, keys, url = w.server, w.keys, w.outside.url
+    until = int(time.time()) + 600
+    answer = {}
+    w.outside.handlers["/groups"] = lambda *_: answer["is"]
+
+    def token(**source):
+        return keys.token("k1", {"iss": url + "/realm", "aud": "kube", "sub": "alice", "exp": until, "hd": "example",
+                                 "_claim_names": {"groups": "s"}, "_claim_sources": {"s": source}})
+
+    def signed(key="k1", **more):
+        claims = {"iss": url + "/realm2", "aud": "kube", "exp": until, "groups": ["far", "away"], **more}
+        return keys.token(key, {k: v for k, v in claims.items() if v is not None}, kid="k1")
+    mine = token(endpoint=url + "/groups", access_token="of-alice")
+    answer["is"] = 200, signed()
+    u = who(s, mine)
+    t.check("groups that another server knows", u != 401 and u["groups"] == ["oidc:far", "oidc:away", "system:authenticated"], (u, why(s, mine)))
+    t.check("it is shown the token for it", w.outside.last("/groups")[1].get("Authorization") == "Bearer of-alice", w.outside.last("/groups"))
+    found = w.outside.counts["/realm2/.well-known/openid-configuration"]
+    answer["is"] = 200, signed(groups="one")
+    t.check("their issuer is found once", who(s, mine)["groups"] == ["oidc:one", "system:authenticated"] and
+            w.outside.counts["/realm2/.well-known/openid-configuration"] == found, w.outside.counts)
+    t.check("a claim within the token is not looked into", who(s, token(JWT="x"))["groups"] == ["system:authenticated"])
+    verify = "verify distributed claim token: "
+    for what, text, answer["is"] in (
+            ("a status", 'while getting distributed claim "groups": error while getting distributed claim JWT: 404 Not Found', (404, "no")),
+            ("no groups", f'jwt returned by distributed claim endpoint "{url}/groups" did not contain claim: groups', (200, signed(groups=None))),
+            ("for somebody else", verify + 'oidc: expected audience "kube" got ["x"]', (200, signed(aud="x"))),
+            ("expired", verify + "oidc: token is expired", (200, signed(exp=1))),
+            ("a wrong signature", verify + "failed to verify signature", (200, signed("k2"))),
+            ("garbage", f'getting untrusted issuer from endpoint {url}/groups failed for claim "groups": ', (200, "garbage")),
+            ("of nobody", f'verifying untrusted issuer {url}/nowhere failed: verifier not initialized for issuer: "{url}/nowhere"',
+             (200, signed(iss=url + "/nowhere")))):
+        got = why(s, mine)
+        t.check(f"refused: {what}", "oidc: could not expand distributed claims: " + text in str(got) and who(s, mine) == 401, got)
 
 
 # ---- who may, decided elsewhere ----
@@ -495,7 +535,7 @@ def main():
         # The provider is found at the second try, ten seconds after the first; there is other work meanwhile.
         with w.users() as w.users_server:
             tap.run([users(test_token_webhook, test_token_webhook_fails), decisions, lambda t: test_wrong_certificate(w, t),
-                     lambda t: test_refused(w, t), users(test_provider)])
+                     lambda t: test_refused(w, t), users(test_provider, test_claims_elsewhere)])
 
 
 if __name__ == "__main__":

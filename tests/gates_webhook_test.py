@@ -31,10 +31,11 @@ def patch(*operations):
 
 class Hooks:
     """A TLS server; answers is a map from path to a function of the request that a webhook is asked about, which returns the
-    response of a review, or (status, body, headers) as they are. Everything that was asked is in seen."""
+    response of a review, or (status, body, headers) as they are. Everything that was asked is in seen, and who asked, by
+    certificate, in callers. clients: the authority of a certificate that those who ask must have."""
 
-    def __init__(self, folder):
-        self.folder, self.answers, self.seen, self.reviews = folder, {}, [], []
+    def __init__(self, folder, clients=None):
+        self.folder, self.answers, self.seen, self.reviews, self.callers = folder, {}, [], [], []
         self.cert, key = os.path.join(folder, "hook.crt"), os.path.join(folder, "hook.key")
         subprocess.run([peers.find("openssl", "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
                         "-nodes", "-days", "2", "-subj", "/CN=hooks", "-keyout", key, "-out", self.cert, "-addext",
@@ -54,6 +55,9 @@ class Hooks:
         self.server.daemon_threads = True
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.cert, key)
+        if clients:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(clients)
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -64,6 +68,8 @@ class Hooks:
         request = review.get("request") or review.get("spec")
         self.seen.append((path, query, request, dict(h.headers)))
         self.reviews.append(review)
+        subject = (h.connection.getpeercert() or {}).get("subject", ())
+        self.callers.append(next((v for rdn in subject for k, v in rdn if k == "commonName"), ""))
         answer = self.answers[path](request)
         status, body, headers = answer if isinstance(answer, tuple) else (200, self.review(review, answer), {})
         body = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -9,9 +9,12 @@ import subprocess
 C8S = os.environ["C8S"]
 FOLDER = os.path.join(os.path.dirname(C8S), "peers")
 PATH = os.pathsep.join(os.path.join(FOLDER, "usr", folder) for folder in ("bin", "sbin", "lib/cni"))
-PEERS = {"crun": "crun libyajl2", "docker-registry": "docker-registry", "etcd": "etcd-server", "etcdctl": "etcd-client", "host-local": "containernetworking-plugins", "kubectl": "kubernetes-client",
+PEERS = {"buildah": "buildah libgpgme11 libassuan0 libdevmapper1.02.1", "conmon": "conmon libglib2.0-0",
+         "podman": "podman libgpgme11 libassuan0 libdevmapper1.02.1 libsubid4",
+         "containerd": "containerd", "crun": "crun libyajl2", "docker-registry": "docker-registry", "etcd": "etcd-server", "etcdctl": "etcd-client", "host-local": "containernetworking-plugins", "kubectl": "kubernetes-client",
          "nft": "nftables libnftables1", "runc": "runc",
-         "skopeo": "skopeo libgpgme11 libassuan0"}
+         "skopeo": "skopeo libgpgme11 libassuan0", "strace": "strace libunwind8",
+         "xtables-nft-multi": "iptables libxtables12 libip4tc2 libip6tc2 libnftnl11 libmnl0"}
 
 
 def static_pod():
@@ -21,7 +24,8 @@ def static_pod():
 
 def libraries():
     """The environment for programs whose libraries were unpacked with them."""
-    return {**os.environ, "LD_LIBRARY_PATH": os.path.join(FOLDER, "usr", "lib", f"{os.uname().machine}-linux-gnu")}
+    triple = f"{os.uname().machine}-linux-gnu"
+    return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(os.path.join(FOLDER, lib, triple) for lib in ("usr/lib", "lib"))}
 
 
 def unpack(package):

@@ -1,5 +1,6 @@
 """The few lines that a test program in Python needs to speak TAP, which Meson and tests/run count."""
 import sys
+import time
 import traceback
 
 
@@ -23,6 +24,26 @@ class Tap:
     def close(self):
         print(f"1..{self.n}")
         sys.exit(1 if self.failed else 0)
+
+
+def wait_for(what, limit=60):
+    """Calls what() until it is true, or the time is over; what it returned last."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        value = what()
+        if value:
+            return value
+        time.sleep(0.005)
+    return what()
+
+
+def gone(pid):
+    """Has the process ended? One that nobody has waited for yet has."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 def run(tests):

@@ -7,8 +7,7 @@
 #include "apiserver/admission/plugins.h"
 #include "apiserver/audit/audit.h"
 #include "apiserver/meta.h"
-#include "apiserver/webhook.h"
-#include "apiserver/webhook_cache.h"
+#include "apiserver/webhook_reviewer.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
@@ -20,10 +19,9 @@
 enum { ANSWERS_MAX = 1024, SPEC_MAX = 64 << 20 };
 
 struct image_policy {
-	struct webhook *webhook;
+	struct webhook_reviewer reviewer;
 	int64_t allow_ns, deny_ns, pause_ns;
 	bool default_allow;
-	struct webhook_cache *answers; /* ImageReviewStatus */
 };
 
 /* ---- the question ---- */
@@ -51,27 +49,20 @@ static struct val spec_of(struct request *q)
 		      F(annotations, notes.n ? val_end_object(&notes) : VAL_EMPTY), F(namespace, val_of_str(q->namespace)));
 }
 
-static int ask(struct request *q, struct image_policy *p, struct val spec, struct val *ret_status, struct err *err)
+/* (suspends) The status of the answer, as a reference; or of one that is still known. */
+static int ask(struct request *q, struct image_policy *p, struct val spec, struct frozen **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT(SPEC_MAX);
 	int r = json_encode(&text, spec, &(struct json_encode_options){ 0 }, err);
 	if (r < 0)
 		return r;
-	struct webhook_cache_key key = webhook_cache_key(p->answers, (const str[]){ buf_str(&text) }, 1);
-	CLEANUP(frozen_unrefp) struct frozen *kept = webhook_cache_get(p->answers, &key);
-	if (kept) {
-		*ret_status = val_copy(q->arena, kept->val);
+	struct webhook_cache *answers = p->reviewer.answers;
+	struct webhook_cache_key key = webhook_cache_key(answers, (const str[]){ buf_str(&text) }, 1);
+	if ((*ret = webhook_cache_get(answers, &key)))
 		return 0;
-	}
-	const struct type *type = TYPE(imagepolicy_v1alpha1, ImageReview);
-	struct val review = OBJECT(q->arena, F(kind, VAL_LIT("ImageReview")),
-				   F(apiVersion, VAL_LIT("imagepolicy.k8s.io/v1alpha1")), F(spec, spec));
-	r = webhook_ask_paced(p->webhook, q->arena, type, review, 0, p->pause_ns / NS_PER_MS, &review, err);
-	if (r < 0)
+	if ((r = webhook_reviewer_ask(&p->reviewer, q->arena, spec, 0, p->pause_ns / NS_PER_MS, ret, err)) < 0)
 		return r;
-	*ret_status = val_get(review, status);
-	kept = val_freeze(*ret_status);
-	webhook_cache_put(p->answers, &key, kept, val_bool(*ret_status, allowed) ? p->allow_ns : p->deny_ns);
+	webhook_cache_put(answers, &key, *ret, val_bool((*ret)->val, allowed) ? p->allow_ns : p->deny_ns);
 	return 0;
 }
 
@@ -91,16 +82,17 @@ static int validate(struct request *q, struct err *err)
 {
 	struct image_policy *p = admission_state(q->server, &admission_image_policy_webhook);
 	enum admission_operation op = admission_operation(q);
+	CLEANUP(frozen_unrefp) struct frozen *answer = NULL;
 	struct err why = ERR_INIT;
-	struct val status;
 	if (q->group.n || !str_eq(q->resource, STR("pods")) || (op != ADMISSION_CREATE && op != ADMISSION_UPDATE) ||
 	    (q->subresource.n && !str_eq(q->subresource, STR("ephemeralcontainers"))))
 		return 0;
-	int r = ask(q, p, spec_of(q), &status, &why);
+	int r = ask(q, p, spec_of(q), &answer, &why);
 	if (r == -ERR_CANCELED)
 		return err_set(err, ERR_CANCELED, "%s", why.msg);
 	if (r < 0)
 		return failed(q, p, &why);
+	struct val status = answer->val;
 	VAL_EACH_MEMBER(m, val_get(status, auditAnnotations))
 		audit_annotate(q, arena_join(q->arena, STR(AUDIT_PREFIX), atom_str(m->key)), val_as_str(m->val));
 	str reason = val_str(status, reason);
@@ -145,8 +137,7 @@ static int read_config(struct val config, struct image_policy *p, struct err *er
 static void plugin_close(void *state)
 {
 	struct image_policy *p = state;
-	webhook_cache_free(p->answers);
-	webhook_free(p->webhook);
+	webhook_reviewer_done(&p->reviewer);
 	free(p);
 }
 
@@ -156,10 +147,10 @@ static int plugin_open(struct apiserver *s, struct val config, void **ret_state,
 	if (!val_exists(config))
 		return err_set(err, ERR_BAD_REQUEST, "no config specified");
 	struct image_policy *p = mem_zalloc(sizeof *p);
-	p->answers = webhook_cache_new(ANSWERS_MAX);
 	int r = read_config(config, p, err);
 	if (r == 0)
-		r = webhook_open(s, arena_str(&a, val_str(config, imagePolicy, kubeConfigFile)).p, &p->webhook, err);
+		r = webhook_reviewer_open(&p->reviewer, s, arena_str(&a, val_str(config, imagePolicy, kubeConfigFile)).p,
+					  TYPE(imagepolicy_v1alpha1, ImageReview), ANSWERS_MAX, err);
 	if (r < 0)
 		plugin_close(p);
 	else

@@ -32,16 +32,27 @@ static const struct pod_security_config *config_of(const struct request *q)
 	return &p->config;
 }
 
-static void count(const struct request *q, enum pod_mode mode, struct pod_standard s, bool denied)
+static struct pod_security_counts *counts_of(const struct request *q)
 {
 	const struct pod_security *p = admission_state(q->server, &admission_pod_security);
-	pod_security_count(p->counts, q, mode, s, denied);
+	return p->counts;
+}
+
+static void count(const struct request *q, enum pod_mode mode, struct pod_standard s, bool denied)
+{
+	pod_security_count(counts_of(q), q, mode, s, denied);
 }
 
 static void annotate(struct request *q, str key, str value)
 {
 	if (q->audit)
 		audit_annotate(q, arena_join(q->arena, STR(POD_SECURITY_PREFIX), key), value);
+}
+
+static void exempt(struct request *q, str why)
+{
+	annotate(q, STR("exempt"), why);
+	pod_security_count_exempt(counts_of(q), q);
 }
 
 static bool contains(struct val list, str text)
@@ -74,11 +85,13 @@ static int evaluate(struct request *q, const struct evaluation *v, bool enforce)
 	pod_checks failed = 0, audit, warn;
 	int r = 0;
 	if (contains(config_of(q)->runtime_classes, val_str(v->spec, runtimeClassName))) {
-		annotate(q, STR("exempt"), STR("runtimeClass"));
+		exempt(q, STR("runtimeClass"));
 		return 0;
 	}
-	if (v->errors.n)
+	if (v->errors.n) {
 		annotate(q, STR("error"), arena_join(q->arena, STR("Failed to parse policy: "), field_errors_plain(&v->errors)));
+		pod_security_count_error(counts_of(q), q, false);
+	}
 	if (enforce) {
 		if (q->audit)
 			annotate(q, STR("enforce-policy"), pod_standard_text(q->arena, p->enforce));
@@ -109,7 +122,7 @@ static int find_policy(struct request *q, struct evaluation *v, struct err *err)
 	const struct pod_security_config *config = config_of(q);
 	bool exempt_namespace = contains(config->namespaces, q->namespace);
 	if (exempt_namespace || contains(config->usernames, q->user.name)) {
-		annotate(q, STR("exempt"), exempt_namespace ? STR("namespace") : STR("user"));
+		exempt(q, exempt_namespace ? STR("namespace") : STR("user"));
 		return 0;
 	}
 	struct object *namespace;
@@ -117,8 +130,10 @@ static int find_policy(struct request *q, struct evaluation *v, struct err *err)
 	if (r < 0)
 		return r;
 	field_errors_init(&v->errors, q->arena);
-	if (!namespace)
+	if (!namespace) {
+		pod_security_count_error(counts_of(q), q, true);
 		return fail_internal(q, "failed to lookup namespace \"" STR_FMT "\"", STR_ARG(q->namespace));
+	}
 	v->policy = pod_policy_of(val_get(namespace->val, metadata, labels), &config->defaults, &v->errors, NULL);
 	return 1;
 }
@@ -348,7 +363,7 @@ static int validate_namespace(struct request *q)
 	const struct pod_security_config *config = config_of(q);
 	str name = val_str(q->object, metadata, name);
 	struct val labels = val_get(q->object, metadata, labels), labels_before = val_get(q->old, metadata, labels);
-	bool update = val_exists(q->old), exempt = contains(config->namespaces, name);
+	bool update = val_exists(q->old), is_exempt = contains(config->namespaces, name);
 	struct field_errors errors, errors_before;
 	struct pod_labels given;
 	if (update && val_equal(labels, labels_before))
@@ -363,7 +378,7 @@ static int validate_namespace(struct request *q)
 		!(p.enforce.minor == before.enforce.minor && p.enforce.level <= before.enforce.level);
 	if (update && !stricter)
 		return 0;
-	if (exempt)
+	if (is_exempt)
 		warn_of_exemption(q, name, &p, given);
 	else if (update)
 		warn_of_pods(q, name, p.enforce);

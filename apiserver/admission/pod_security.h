@@ -21,7 +21,10 @@ struct pod_standard {
 	int minor;                    /* of v1.x; POD_LATEST: the newest */
 };
 
-enum { POD_LATEST = INT_MAX };
+enum {
+	POD_LATEST = INT_MAX,
+	POD_FUTURE = INT_MAX - 1,     /* no namespace says this: it stands for all that are to come where they are counted */
+};
 
 static inline bool pod_standard_eq(struct pod_standard a, struct pod_standard b)
 {
@@ -95,6 +98,10 @@ struct pod_security_counts *pod_security_counts_new(void) NONNULL_RESULT;
 void pod_security_counts_free(struct pod_security_counts *c);
 /* A pod, or what makes pods (a controller), was compared with a standard. */
 void pod_security_count(struct pod_security_counts *c, const struct request *q, enum pod_mode mode, struct pod_standard s, bool denied);
+/* One was let be: its user, namespace or runtime class is exempt. */
+void pod_security_count_exempt(struct pod_security_counts *c, const struct request *q);
+/* The standard could not be found out. fatal: that was the end of the request. */
+void pod_security_count_error(struct pod_security_counts *c, const struct request *q, bool fatal);
 /* In the text form of metrics.h. */
 void pod_security_counts_write(const struct pod_security_counts *c, struct buf *b);
 

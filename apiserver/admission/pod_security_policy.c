@@ -42,7 +42,7 @@ static bool version_parse(str text, int *ret)
 	if (!str_starts(text, STR("v1.")) || !digits.n || (digits.n > 1 && digits.p[0] == '0') || digits.p[0] == '-' ||
 	    !str_to_i64(digits, &minor))
 		return false;
-	*ret = minor < POD_LATEST ? (int)minor : POD_LATEST - 1;
+	*ret = minor < POD_FUTURE ? (int)minor : POD_FUTURE - 1;
 	return true;
 }
 

@@ -93,6 +93,7 @@ int stage_audit(struct request *q, struct err *err)
 		q->audit = ARENA_NEW(q->arena, struct audit_event);
 		q->audit->audit = q->server->audit;
 		q->audit->q = q;
+		q->audit->peer = arena_str(q->arena, q->http->peer ? q->http->peer->address : STR_NONE);
 	}
 	return STAGE_NEXT;
 }
@@ -142,11 +143,19 @@ void audit_annotate_request(struct request *q, str key, str value)
 		audit_annotate(q, key, value);
 }
 
+void audit_impersonated(struct request *q, str constraint)
+{
+	if (q->audit)
+		q->audit->constraint = constraint;
+}
+
 static str kept_json(struct audit_event *e, str json)
 {
 	struct arena *a = e->q->arena;
 	return e->verdict.omit_managed_fields ? audit_without_managed_fields(a, arena_str(a, json)) : arena_str(a, json);
 }
+
+bool audit_wants_request(const struct request *q) { return q->audit && q->audit->verdict.level >= AUDIT_REQUEST; }
 
 bool audit_wants_response(const struct request *q) { return q->audit && q->audit->verdict.level == AUDIT_REQUEST_RESPONSE; }
 
@@ -270,15 +279,28 @@ void audit_response_complete(struct request *q)
 	bool stream = !q->timeout_ms && !val_exists(q->failure) && q->answer.kind != ANSWER_NONE;
 	e->failure = val_exists(q->failure) ? q->failure : is_status(q) ? q->answer.val : VAL_EMPTY;
 	int status = val_exists(q->failure) ? (int)val_int(q->failure, code) : q->answer.status;
-	if (!q->timeout_ms)
+	if (e->kept && stream) {
 		audit_response_started(q, status);
-	e->status = status;
-	if (e->kept && stream)
 		return;
+	}
 	take_request(q);
 	take_response(q);
+	audit_response_started(q, status);
+	e->status = status;
 	note_slowness(e);
 	(void)emit(e, AUDIT_STAGE_RESPONSE_COMPLETE, true, NULL);
+}
+
+void audit_panicked(struct request *q, const struct err *why)
+{
+	struct audit_event *e = TAKE(q->audit);
+	if (!e || !e->judged)
+		return;
+	e->status = 500;
+	e->failure = OBJECT(q->arena, F(status, VAL_LIT("Failure")), F(reason, VAL_LIT("InternalError")),
+			    F(message, VAL_STR(arena_printf(q->arena, "APIServer panic'd: " STR_FMT, STR_ARG(err_str(why))))));
+	e->started = false; /* if it was to be ended elsewhere, this was its end */
+	(void)emit(e, AUDIT_STAGE_PANIC, true, NULL);
 }
 
 struct audit_event *audit_keep(struct request *q)

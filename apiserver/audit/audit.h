@@ -54,6 +54,11 @@ void audit_annotate(struct request *q, str key, str value);
 /* The same for what tells about the object (a webhook's patch): only events of level Request and above show it. */
 void audit_annotate_request(struct request *q, str key, str value);
 
+/* The request goes on as q->user, who is not who asked. constraint: the verb that allows it in this case only; empty: in all. */
+void audit_impersonated(struct request *q, str constraint);
+
+/* Whether the object that was sent is wanted: q->body is then looked at. */
+bool audit_wants_request(const struct request *q);
 /* Whether the answer's object is wanted: then audit_response_object is called with its JSON (which is copied). */
 bool audit_wants_response(const struct request *q);
 void audit_response_object(struct request *q, str json);
@@ -61,6 +66,9 @@ void audit_response_object(struct request *q, str json);
 void audit_response_started(struct request *q, int status);
 /* (suspends) The answer is known and about to be sent, or (streams) has ended. */
 void audit_response_complete(struct request *q);
+
+/* (suspends) Something that cannot be has happened to the request: the last that is told about it. */
+void audit_panicked(struct request *q, const struct err *why);
 
 /* The event of an answer that outlives its request (a watch), which audit_end ends; NULL is fine for that. */
 struct audit_event *audit_keep(struct request *q);

@@ -24,6 +24,8 @@ struct audit_event {
 	struct val failure;           /* the Status that is answered; or */
 	str message;                  /* why there is none */
 	str request, response;        /* JSON of the objects; "" none */
+	str constraint;               /* of acting as somebody else; "" none */
+	str peer;                     /* the connection's other end; the connection may end before the request (exec) */
 };
 
 struct audit {

@@ -55,8 +55,9 @@ static str host_of(str address)
 }
 
 /* Who asked, as proxies on the way have it and as the connection has it. */
-static void addresses_of(const struct request *q, struct addresses *ret)
+static void addresses_of(const struct audit_event *e, struct addresses *ret)
 {
+	const struct request *q = e->q;
 	str rest = http_request_header(q->http, STR("x-forwarded-for")), one;
 	ret->n = 0;
 	while (rest.n) {
@@ -65,17 +66,17 @@ static void addresses_of(const struct request *q, struct addresses *ret)
 	}
 	address_add(ret, http_request_header(q->http, STR("x-real-ip")), true);
 	struct ip peer;
-	if (q->http->peer && ip_parse(host_of(q->http->peer->address), &peer, NULL) &&
+	if (ip_parse(host_of(e->peer), &peer, NULL) &&
 	    (!ret->n || !ip_equal(&peer, &ret->v[ret->n - 1])) && ret->n < ADDRESSES_MAX)
 		ret->v[ret->n++] = peer;
 }
 
-static struct val addresses_val(struct arena *a, const struct request *q)
+static struct val addresses_val(struct arena *a, const struct audit_event *e)
 {
 	struct addresses *s = ARENA_NEW(a, struct addresses);
 	struct val_builder b = val_builder(a);
 	char text[IP_TEXT_MAX];
-	addresses_of(q, s);
+	addresses_of(e, s);
 	for (size_t i = 0; i < s->n; i++)
 		val_add_item(&b, val_of_str(arena_str(a, ip_format(&s->v[i], text))));
 	return s->n ? val_end_list(&b) : VAL_EMPTY;
@@ -161,7 +162,9 @@ int audit_event_json(const struct audit_event *e, enum audit_stage stage, bool c
 		F(level, val_of_str(audit_level_names[e->verdict.level])), F(auditID, val_of_str(q->audit_id)),
 		F(stage, val_of_str(audit_stage_names[stage])), F(requestURI, val_of_str(uri_of(a, q))), F(verb, val_of_str(verb_of(a, q))),
 		F(user, user_of(a, q->impersonated ? &q->original_user : &q->user)),
-		F(impersonatedUser, q->impersonated ? user_of(a, &q->user) : VAL_EMPTY), F(sourceIPs, addresses_val(a, q)),
+		F(impersonatedUser, q->impersonated ? user_of(a, &q->user) : VAL_EMPTY),
+		F(authenticationMetadata, e->constraint.n ? OBJECT(a, F(impersonationConstraint, VAL_STR(e->constraint))) : VAL_EMPTY),
+		F(sourceIPs, addresses_val(a, e)),
 		F(userAgent, text_or_none(agent_of(a, q))), F(objectRef, reference_of(a, e, !received)),
 		F(responseStatus, received ? VAL_EMPTY : response_status(a, e)), F(requestObject, request), F(responseObject, response),
 		F(requestReceivedTimestamp, time_val(a, q->begun_wall_ns)),
@@ -195,7 +198,7 @@ void audit_event_legacy(const struct audit_event *e, enum audit_stage stage, str
 	const struct user *who = q->impersonated ? &q->original_user : &q->user;
 	struct addresses *ips = ARENA_NEW(&a, struct addresses);
 	char ip[IP_TEXT_MAX], code[16];
-	addresses_of(q, ips);
+	addresses_of(e, ips);
 	buf_add(b, val_as_str(time_val(&a, q->begun_wall_ns)));
 	buf_add(b, STR(" AUDIT:"));
 	field(b, "id", q->audit_id, "");

@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "base/arena.h"
+#include "base/calendar.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -44,12 +45,10 @@ static void split_path(struct audit_log *l)
 static str backup_name(const struct audit_log *l, struct arena *a)
 {
 	int64_t wall = clock_wall_ns();
-	time_t seconds = (time_t)(wall / NS_PER_S);
-	struct tm tm;
-	(void)gmtime_r(&seconds, &tm);
-	return arena_printf(a, STR_FMT "/" STR_FMT "-%04d-%02d-%02dT%02d-%02d-%02d.%03d" STR_FMT, STR_ARG(l->folder), STR_ARG(l->stem),
-			    tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-			    (int)(wall % NS_PER_S / NS_PER_MS), STR_ARG(l->ext));
+	struct civil t = civil_of_seconds(wall / NS_PER_S);
+	return arena_printf(a, STR_FMT "/" STR_FMT "-%04d-%02u-%02uT%02u-%02u-%02u.%03d" STR_FMT, STR_ARG(l->folder), STR_ARG(l->stem),
+			    (int)t.year, t.month, t.day, t.hour, t.minute, t.second, (int)(wall % NS_PER_S / NS_PER_MS),
+			    STR_ARG(l->ext));
 }
 
 /* The time in the name of a backup, in seconds since 1970; false: it is none of ours. */
@@ -110,15 +109,10 @@ int audit_log_write(struct audit_log *l, str lines, struct err *err)
 		r = open_file(l, err);
 	if (r == 0 && l->options.max_bytes && l->size + (int64_t)lines.n > l->options.max_bytes)
 		r = rotate(l, err);
-	while (r == 0 && lines.n) {
-		ssize_t n = write(l->fd, lines.p, lines.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, errno, "write %s", l->path);
-		l->size += n;
-		lines = str_skip(lines, (size_t)n);
-	}
+	if (r == 0)
+		r = file_write_fd(l->fd, lines, -1, l->path, err);
+	if (r == 0)
+		l->size += (int64_t)lines.n;
 	return r;
 }
 

@@ -7,8 +7,10 @@
 
 #include "apiserver/audit/audit.h"
 #include "apiserver/authn/authn_priv.h"
+#include "apiserver/authn/authorities.h"
 #include "apiserver/authn/jwt_verify.h"
 #include "apiserver/authn/x509.h"
+#include "apiserver/local.h"
 #include "apiserver/pipeline.h"
 #include "apiserver/user.h"
 #include "base/clock.h"
@@ -69,6 +71,9 @@ int authn_new(struct apiserver *s, struct authn **ret, struct err *err)
 	n->anonymous.enabled = o->anonymous_auth;
 	n->audiences = authn_list(&n->arena, o->api_audiences, &n->n_audiences);
 	int r = request_header_new(s, &n->proxies, err);
+	if (r >= 0 && s->options.client_ca_file &&
+	    (r = authorities_open(s->options.client_ca_file, "clients", &n->clients, err)) < 0)
+		err_wrap(err, r, "--client-ca-file");
 	if (r >= 0)
 		r = read_keys(o, n, err);
 	return r < 0 ? r : add_ways(s, n, err);
@@ -82,6 +87,7 @@ void authn_free(struct authn *n)
 		if (n->links[i].way.free)
 			n->links[i].way.free(n->links[i].way.self);
 	request_header_free(n->proxies);
+	authorities_free(n->clients);
 	jwt_keys_free(n->keys);
 	arena_done(&n->arena);
 	free(n);
@@ -98,6 +104,7 @@ int authn_run_way(void *arg)
 }
 
 static int run_proxies(void *arg) { return request_header_run(arg, NULL); }
+static int run_clients(void *arg) { return authorities_run(arg, NULL); }
 
 int authn_run(struct apiserver *s, struct err *err)
 {
@@ -105,6 +112,8 @@ int authn_run(struct apiserver *s, struct err *err)
 	CLEANUP(fiber_group_done) struct fiber_group group;
 	fiber_group_init(&group);
 	int r = n->proxies ? fiber_group_spawn(&group, run_proxies, n->proxies, err, "proxy authorities") : 0;
+	if (r == 0 && n->clients)
+		r = fiber_group_spawn(&group, run_clients, n->clients, err, "client authorities");
 	for (size_t i = 0; i < n->n_links && r == 0; i++)
 		if (n->links[i].way.run)
 			r = fiber_group_spawn(&group, authn_run_way, &n->links[i].way, err, "%s", n->links[i].way.name);
@@ -206,6 +215,7 @@ int authn_token(struct apiserver *s, struct arena *a, str token, const str *audi
 {
 	const struct authn *n = s->authn;
 	struct complaints c = { .n = 0 };
+	struct val annotations = VAL_EMPTY;
 	if (!n_audiences) {
 		audiences = n->audiences;
 		n_audiences = n->n_audiences;
@@ -213,6 +223,9 @@ int authn_token(struct apiserver *s, struct arena *a, str token, const str *audi
 	for (size_t i = 0; i < n->n_links; i++) {
 		struct err one = ERR_INIT;
 		int r = ask(n, &n->links[i], a, token, audiences, n_audiences, ret, &one);
+		VAL_EACH_MEMBER(m, ret->annotations)
+			annotations = val_put(a, annotations, m->key, m->val);
+		ret->annotations = annotations;
 		if (r > 0 || r == -ERR_CANCELED)
 			return r;
 		if (r < 0)
@@ -246,7 +259,8 @@ struct certified {
 	int user_result, proxy_result;
 	struct err user_error, proxy_error;
 	int64_t checked_ns;
-	unsigned generation;          /* of those whom proxies are certified by */
+	unsigned generation;          /* of those whom users and proxies are certified by */
+	bool vouched;                 /* an authority has vouched for it, with nobody in between */
 };
 
 /* Certificates expire while connections live, so once in a while they are looked at again. */
@@ -259,6 +273,18 @@ static void certified_free(void *memo)
 	free(c);
 }
 
+/*
+ * TLS has looked at the certificate once; the authorities may be others since. Where somebody stood between them and it, only TLS
+ * knows more, and a new connection is needed for that.
+ */
+static bool is_disowned(const struct authn *n, const struct http_peer *peer, struct certified *c)
+{
+	bool vouched = n->clients && authorities_check(n->clients, peer->certificate) == X509_V_OK;
+	bool disowned = c->vouched && !vouched;
+	c->vouched |= vouched;
+	return disowned;
+}
+
 static void certify(const struct authn *n, struct http_peer *peer, struct certified *c)
 {
 	/* the arena grows by a name a minute: requests at work may still have the old one */
@@ -267,6 +293,8 @@ static void certify(const struct authn *n, struct http_peer *peer, struct certif
 	else
 		c->user_result = err_set(&c->user_error, ERR_UNAUTHORIZED, "verifying the certificate failed: %s",
 					 X509_verify_cert_error_string(peer->verify_result));
+	if (c->user_result > 0 && is_disowned(n, peer, c))
+		c->user_result = err_set(&c->user_error, ERR_UNAUTHORIZED, "x509: certificate signed by unknown authority");
 	if (c->user_result > 0)
 		authn_add_authenticated(&c->arena, &c->user);
 	if (n->proxies)
@@ -277,7 +305,8 @@ static const struct certified *certified_of(const struct authn *n, struct http_p
 {
 	struct certified *c = peer->memo;
 	int64_t now = clock_now_ns();
-	unsigned generation = n->proxies ? request_header_generation(n->proxies) : 0;
+	unsigned generation = (n->proxies ? request_header_generation(n->proxies) : 0) +
+		(n->clients ? authorities_generation(n->clients) : 0);
 	if (c && now - c->checked_ns < CHECK_AGAIN_S * NS_PER_S && c->generation == generation)
 		return c;
 	if (!c) {
@@ -328,6 +357,17 @@ static int by_proxy(struct request *q, struct err *err)
 	return 1;
 }
 
+/* The same process says who it is. */
+static int by_process(struct request *q, struct err *err)
+{
+	(void)err;
+	if (!q->local)
+		return 0;
+	q->user = *q->local->user;
+	authn_add_authenticated(q->arena, &q->user);
+	return 1;
+}
+
 static int by_certificate(struct request *q, struct err *err)
 {
 	if (!q->http->peer->certificate || !q->server->options.client_ca_file)
@@ -342,14 +382,14 @@ static int by_certificate(struct request *q, struct err *err)
 
 static int take_token(struct request *q, str token, struct err *err)
 {
-	struct authn_identity who;
+	struct authn_identity who = { 0 };
 	int r = authn_token(q->server, q->arena, token, NULL, 0, &who, err);
+	VAL_EACH_MEMBER(m, who.annotations)
+		audit_annotate(q, atom_str(m->key), val_as_str(m->val));
 	if (r == 0)
 		return err_set(err, ERR_UNAUTHORIZED, "invalid bearer token");
 	if (r < 0)
 		return r;
-	VAL_EACH_MEMBER(m, who.annotations)
-		audit_annotate(q, atom_str(m->key), val_as_str(m->val));
 	if (who.warning.n)
 		request_warn(q, who.warning);
 	q->user = who.user;
@@ -450,7 +490,9 @@ static bool admit_stranger(struct request *q)
 
 int stage_authenticate(struct request *q, struct err *err)
 {
-	static int (*const tries[])(struct request *q, struct err *err) = { by_proxy, by_certificate, by_bearer, by_protocol };
+	static int (*const tries[])(struct request *q, struct err *err) = {
+		by_process, by_proxy, by_certificate, by_bearer, by_protocol,
+	};
 	struct err why = ERR_INIT;
 	bool refused = false;
 	(void)err;

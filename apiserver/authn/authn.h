@@ -1,12 +1,12 @@
 /*
  * authn/: who asks. The ways to tell are tried one after the other, and the first that knows wins:
  *
- *	request_header.c   a proxy that we trust says it in headers
+ *	request_header.c   a proxy that we trust says it in headers; authorities.h: whom certificates are believed from
  *	x509.c             a client certificate
  *	token_file.h       a token of --token-auth-file
  *	service_account.c  a token that this cluster has issued (jwt.h signs them, jwt_verify.h checks them, jwt_keys.c knows keys)
  *	bootstrap_token.c  a token in a Secret, that nodes join with
- *	oidc.h             a token of an OpenID provider; issuers.c: of all that a configuration file names
+ *	oidc.h             a token of an OpenID provider: oidc_provider.h, oidc_claims.h; issuers.c: of all that a file names
  *	webhook.c          a token that another server knows
  *	authn.c            the stage: all of them in turn, and strangers; metrics.c: how often who is known
  *	token_request.c    serviceaccounts/token: a new token of this cluster

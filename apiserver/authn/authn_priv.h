@@ -75,6 +75,7 @@ enum { AUTHN_USERS_COUNTED = 7 };
 struct authn {
 	struct arena arena;
 	struct request_header *proxies; /* NULL: none */
+	struct authorities *clients;  /* of --client-ca-file; NULL: certificates say nothing */
 	struct jwt_keys *keys;        /* that tokens of this cluster are checked with; NULL: it has none */
 	const str *audiences;         /* of this server */
 	size_t n_audiences;

@@ -2,16 +2,11 @@
  * A proxy that we trust (a client certificate of --requestheader-client-ca-file, with a name of --requestheader-allowed-names)
  * says in headers who asks. TLS knows nothing of that authority: it must not be able to certify users.
  */
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/x509.h>
-#include <openssl/x509v3.h>
 
 #include "apiserver/authn/authn_priv.h"
+#include "apiserver/authn/authorities.h"
 #include "apiserver/authn/x509.h"
-#include "apiserver/config_file.h"
-#include "base/fiber.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "net/url.h"
 
@@ -22,65 +17,14 @@ struct names {
 
 struct request_header {
 	struct arena arena;
-	struct config_file file;      /* with the authorities */
-	X509_STORE *store;
-	unsigned generation;
+	struct authorities *trusted;
 	struct names users, uids, groups, extras, allowed;
 };
 
 /* ---- whom we trust ---- */
 
-static int make_store(str pem, X509_STORE **ret, struct err *err)
-{
-	X509_STORE *store = X509_STORE_new();
-	BIO *bio = BIO_new_mem_buf(pem.p ? pem.p : "", (int)pem.n);
-	X509 *cert;
-	int n = 0;
-	while ((cert = PEM_read_bio_X509(bio, NULL, NULL, NULL))) {
-		n += X509_STORE_add_cert(store, cert) == 1;
-		X509_free(cert);
-	}
-	BIO_free(bio);
-	ERR_clear_error();
-	if (!n) {
-		X509_STORE_free(store);
-		return err_set(err, ERR_INVALID, "data does not contain any valid certificates");
-	}
-	(void)X509_STORE_set_purpose(store, X509_PURPOSE_ANY);
-	*ret = store;
-	return 0;
-}
-
-/* 1 when there are new ones. On failure the old ones stay. */
-static int load(struct request_header *h, struct err *err)
-{
-	X509_STORE *store = NULL;
-	int r = config_file_look(&h->file, err);
-	if (r <= 0)
-		return r;
-	if ((r = make_store(buf_str(&h->file.text), &store, err)) < 0)
-		return err_wrap(err, r, "%s", h->file.path);
-	X509_STORE_free(h->store);
-	h->store = store;
-	h->generation++;
-	return 1;
-}
-
-int request_header_run(struct request_header *h, struct err *err)
-{
-	int r;
-	while ((r = fiber_sleep_ms(CONFIG_LOOK_AGAIN_MS, err)) == 0) {
-		struct err failure = ERR_INIT;
-		int changed = load(h, &failure);
-		if (changed > 0)
-			log_info("new authorities for proxies", KV("file", h->file.path));
-		else if (changed < 0)
-			log_warn("the authorities for proxies cannot be read again; the old ones stay", KV("error", &failure));
-	}
-	return r;
-}
-
-unsigned request_header_generation(const struct request_header *h) { return h->generation; }
+int request_header_run(struct request_header *h, struct err *err) { return authorities_run(h->trusted, err); }
+unsigned request_header_generation(const struct request_header *h) { return authorities_generation(h->trusted); }
 
 static bool is_among(const struct names *names, str s)
 {
@@ -92,12 +36,7 @@ static bool is_among(const struct names *names, str s)
 
 int request_header_check(const struct request_header *h, struct x509_st *cert, struct err *err)
 {
-	X509_STORE_CTX *ctx = X509_STORE_CTX_new();
-	int code = X509_V_ERR_UNSPECIFIED;
-	if (ctx && X509_STORE_CTX_init(ctx, h->store, cert, NULL) == 1)
-		code = X509_verify_cert(ctx) == 1 ? X509_V_OK : X509_STORE_CTX_get_error(ctx);
-	X509_STORE_CTX_free(ctx);
-	ERR_clear_error();
+	int code = authorities_check(h->trusted, cert);
 	if (code != X509_V_OK)
 		return err_set(err, ERR_UNAUTHORIZED, "x509: %s", X509_verify_cert_error_string(code));
 	if (!authn_x509_is_for_clients(cert))
@@ -213,7 +152,6 @@ int request_header_new(struct apiserver *s, struct request_header **ret, struct 
 		return 0;
 	struct request_header *h = *ret = mem_zalloc(sizeof *h);
 	arena_init(&h->arena);
-	config_file_init(&h->file, o->requestheader_client_ca_file);
 	h->allowed.v = authn_list(&h->arena, o->requestheader_allowed_names, &h->allowed.n);
 	int r = take_names(h, o->requestheader_username_headers, "username-headers", &h->users, err);
 	if (r == 0)
@@ -222,17 +160,16 @@ int request_header_new(struct apiserver *s, struct request_header **ret, struct 
 		r = take_names(h, o->requestheader_group_headers, "group-headers", &h->groups, err);
 	if (r == 0)
 		r = take_names(h, o->requestheader_extra_headers_prefix, "extra-headers-prefix", &h->extras, err);
-	if (r == 0 && (r = load(h, err)) < 0)
-		err_wrap(err, r, "--requestheader-client-ca-file");
-	return r < 0 ? r : 0;
+	if (r == 0 && (r = authorities_open(o->requestheader_client_ca_file, "proxies", &h->trusted, err)) < 0)
+		return err_wrap(err, r, "--requestheader-client-ca-file");
+	return r;
 }
 
 void request_header_free(struct request_header *h)
 {
 	if (!h)
 		return;
-	X509_STORE_free(h->store);
-	config_file_done(&h->file);
+	authorities_free(h->trusted);
 	arena_done(&h->arena);
 	free(h);
 }

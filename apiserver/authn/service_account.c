@@ -315,6 +315,8 @@ static int look_up_legacy(struct check *c, str name, struct err *err)
 	if (r < 0)
 		return r;
 	if (invalid) {
+		annotate(c, ANNOTATION("legacy-token-invalidated"),
+			 arena_printf(c->arena, STR_FMT "/" STR_FMT, STR_ARG(name), STR_ARG(c->namespace)));
 		note_use(c, name, last_used);
 		return err_set(err, ERR_UNAUTHORIZED, "the token in secret " STR_FMT "/" STR_FMT " for service account " STR_FMT
 			       "/" STR_FMT " has been marked invalid. Use tokens from the TokenRequest API or manually created "

@@ -264,6 +264,7 @@ FIBER_TEST(service_account_secrets)
 		if (t[i].result > 0)
 			CHECK_STR_ROW(i, w.who.user.name, "system:serviceaccount:ns:bot");
 	}
+	CHECK_STR(val_as_str(val_find(w.who.annotations, STR("authentication.k8s.io/legacy-token-invalidated"))), "s/ns");
 	CHECK_INT(ask(&w, token_of(&w, "{'iss':'kubernetes/serviceaccount','sub':'x'}"), "https://here"), -ERR_UNAUTHORIZED);
 	CHECK_STR(err_str(&w.err), "namespace claim is missing");
 	buf_done(&encoded);

@@ -2,10 +2,9 @@
  * Tokens that another server knows: it is asked by a TokenReview. What it says about a token is kept for a while, yes and no
  * alike; failures are not. Several requests with the same token at the same time are one question.
  */
-#include "apiserver/webhook.h"
+#include "apiserver/webhook_reviewer.h"
 
 #include "apiserver/authn/authn_priv.h"
-#include "apiserver/webhook_cache.h"
 #include "base/fiber.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -28,9 +27,7 @@ struct flight {
 
 struct way {
 	struct apiserver *server;
-	struct webhook *hook;
-	const struct type *type;
-	struct webhook_cache *answers;
+	struct webhook_reviewer reviewer;
 	int64_t ttl_ns;
 	struct map flights;
 };
@@ -59,17 +56,9 @@ static struct val audience_list(struct arena *a, const str *audiences, size_t n)
 static int ask(struct way *w, str token, const str *audiences, size_t n, struct frozen **ret, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val answer, review = OBJECT(&a, F(kind, VAL_LIT("TokenReview")),
-					   F(apiVersion, VAL_STR(type_api_version(&a, w->type))),
-					   F(spec, OBJECT(&a, F(token, VAL_STR(token)),
-							  F(audiences, audience_list(&a, audiences, n)))));
+	struct val spec = OBJECT(&a, F(token, VAL_STR(token)), F(audiences, audience_list(&a, audiences, n)));
 	DEADLINE_SCOPE(LOOKUP_MS);
-	int r = webhook_ask_again(w->hook, &a, w->type, review, 0, &answer, err);
-	if (r < 0)
-		return r;
-	struct val status = val_get(answer, status);
-	*ret = val_freeze(val_exists(status) ? status : VAL_EMPTY_OBJECT);
-	return 0;
+	return webhook_reviewer_ask(&w->reviewer, &a, spec, 0, WEBHOOK_PAUSE_MS, ret, err);
 }
 
 /* "I could not find out" is no answer to be kept. */
@@ -87,7 +76,7 @@ static struct flight *fly(struct way *w, const struct webhook_cache_key *key, st
 	if (f->result < 0)
 		log_error("a webhook that knows tokens could not be asked", KV("error", &f->err));
 	else if (!is_failure(f->answer->val))
-		webhook_cache_put(w->answers, key, f->answer, w->ttl_ns);
+		webhook_cache_put(w->reviewer.answers, key, f->answer, w->ttl_ns);
 	f->over = true;
 	map_remove(&w->flights, flight_key(f));
 	fiber_cond_broadcast(&f->ended);
@@ -101,7 +90,7 @@ static int find_answer(struct way *w, const struct webhook_cache_key *key, str t
 {
 	for (;;) {
 		int r = 0;
-		if ((*ret = webhook_cache_get(w->answers, key)))
+		if ((*ret = webhook_cache_get(w->reviewer.answers, key)))
 			return 0;
 		struct flight *f = map_get(&w->flights, str_span((const char *)key->sum, sizeof key->sum));
 		bool mine = !f;
@@ -159,7 +148,7 @@ static int webhook_token(void *self, struct arena *a, str token, const str *audi
 	texts[0] = token;
 	for (size_t i = 0; i < n_audiences; i++)
 		texts[i + 1] = audiences[i];
-	struct webhook_cache_key key = webhook_cache_key(w->answers, texts, n_audiences + 1);
+	struct webhook_cache_key key = webhook_cache_key(w->reviewer.answers, texts, n_audiences + 1);
 	int r = find_answer(w, &key, token, audiences, n_audiences, &answer, err);
 	if (r < 0)
 		return r;
@@ -179,13 +168,10 @@ static int webhook_token(void *self, struct arena *a, str token, const str *audi
 
 /* ---- making ---- */
 
-static void webhook_way_free(void *self)
+static void way_free(void *self)
 {
 	struct way *w = self;
-	if (!w)
-		return;
-	webhook_free(w->hook);
-	webhook_cache_free(w->answers);
+	webhook_reviewer_done(&w->reviewer);
 	map_done(&w->flights);
 	free(w);
 }
@@ -202,16 +188,15 @@ int authn_webhook_way(struct apiserver *s, struct authn_way *ret, struct err *er
 		return err_set(err, ERR_INVALID,
 			       "unsupported authentication webhook version \"%s\", supported versions are \"v1\", \"v1beta1\"",
 			       o->webhook_version);
-	struct webhook *hook = NULL;
-	int r = webhook_open(s, o->webhook_config_file, &hook, err);
+	struct webhook_reviewer reviewer;
+	int r = webhook_reviewer_open(&reviewer, s, o->webhook_config_file, type, ANSWERS_MAX, err);
 	if (r < 0)
 		return err_wrap(err, r, "--authentication-token-webhook-config-file");
 	struct way *w = mem_zalloc(sizeof *w);
-	*w = (struct way){ .server = s, .hook = hook, .type = type, .ttl_ns = o->webhook_cache_ttl_ns,
-			   .answers = webhook_cache_new(ANSWERS_MAX) };
+	*w = (struct way){ .server = s, .reviewer = reviewer, .ttl_ns = o->webhook_cache_ttl_ns };
 	map_init(&w->flights);
 	ret->self = w;
 	ret->token = webhook_token;
-	ret->free = webhook_way_free;
+	ret->free = way_free;
 	return 0;
 }

@@ -3,10 +3,10 @@
  * the question is so large that keeping it would be a way to fill the memory. One that cannot be asked has no opinion, or denies:
  * then the decision comes with an error that says why.
  */
-#include "apiserver/webhook.h"
+#include "apiserver/webhook_reviewer.h"
 
 #include "apiserver/authz/authz_priv.h"
-#include "apiserver/webhook_cache.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
@@ -16,9 +16,7 @@ enum { ANSWERS_MAX = 8192, KEPT_ATTRIBUTES_MAX = 10000, SPEC_MAX = 16 << 20 };
 
 struct way {
 	struct authz_webhook_options options;
-	struct webhook *hook;
-	const struct type *type;
-	struct webhook_cache *answers;
+	struct webhook_reviewer reviewer;
 };
 
 /* ---- the question ---- */
@@ -93,24 +91,11 @@ static bool may_be_kept(const struct authz_attributes *what)
 	       what->name.n + what->path.n < KEPT_ATTRIBUTES_MAX;
 }
 
-/* (suspends) The status of the answer, as a reference. */
-static int ask(struct way *w, struct arena *a, struct val spec, struct frozen **ret, struct err *err)
-{
-	struct val answer, review = OBJECT(a, F(kind, VAL_LIT("SubjectAccessReview")),
-					   F(apiVersion, VAL_STR(type_api_version(a, w->type))), F(spec, spec));
-	int r = webhook_ask_again(w->hook, a, w->type, review, w->options.timeout_ns / 1000000, &answer, err);
-	if (r < 0)
-		return r;
-	struct val status = val_get(answer, status);
-	*ret = val_freeze(val_exists(status) ? status : VAL_EMPTY_OBJECT);
-	return 0;
-}
-
-/* (suspends) The same, or what is still known. */
+/* (suspends) The status of the answer, as a reference; or of one that is still known. */
 static int find_answer(struct way *w, struct arena *a, const struct authz_attributes *what, struct frozen **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT(SPEC_MAX);
-	bool v1 = w->type == TYPE(authorization_v1, SubjectAccessReview);
+	bool v1 = w->reviewer.type == TYPE(authorization_v1, SubjectAccessReview);
 	struct val spec = spec_of(a, what, v1);
 	const struct json_encode_options opt = { .type = v1 ? TYPE(authorization_v1, SubjectAccessReviewSpec) :
 								     TYPE(authorization_v1beta1, SubjectAccessReviewSpec) };
@@ -118,14 +103,15 @@ static int find_answer(struct way *w, struct arena *a, const struct authz_attrib
 	if (r < 0)
 		return r;
 	str question = buf_str(&text);
-	struct webhook_cache_key key = webhook_cache_key(w->answers, &question, 1);
-	if ((*ret = webhook_cache_get(w->answers, &key)))
+	struct webhook_cache_key key = webhook_cache_key(w->reviewer.answers, &question, 1);
+	if ((*ret = webhook_cache_get(w->reviewer.answers, &key)))
 		return 0;
-	if ((r = ask(w, a, spec, ret, err)) < 0)
+	int64_t timeout_ms = w->options.timeout_ns / NS_PER_MS;
+	if ((r = webhook_reviewer_ask(&w->reviewer, a, spec, timeout_ms, WEBHOOK_PAUSE_MS, ret, err)) < 0)
 		return r;
 	if (may_be_kept(what))
-		webhook_cache_put(w->answers, &key, *ret, val_bool((*ret)->val, allowed) ? w->options.authorized_ttl_ns :
-											   w->options.unauthorized_ttl_ns);
+		webhook_cache_put(w->reviewer.answers, &key, *ret, val_bool((*ret)->val, allowed) ?
+				  w->options.authorized_ttl_ns : w->options.unauthorized_ttl_ns);
 	return 0;
 }
 
@@ -161,13 +147,10 @@ static int webhook_rules(void *self, struct arena *a, const struct user *u, str 
 
 /* ---- making ---- */
 
-static void webhook_way_free(void *self)
+static void way_free(void *self)
 {
 	struct way *w = self;
-	if (!w)
-		return;
-	webhook_free(w->hook);
-	webhook_cache_free(w->answers);
+	webhook_reviewer_done(&w->reviewer);
 	free(w);
 }
 
@@ -175,17 +158,17 @@ int authz_webhook_way(struct apiserver *s, const struct authz_webhook_options *o
 {
 	const struct type *type = webhook_review_type(o->version, TYPE(authorization_v1, SubjectAccessReview),
 							TYPE(authorization_v1beta1, SubjectAccessReview));
-	struct webhook *hook = NULL;
+	struct webhook_reviewer reviewer;
 	if (!type)
 		return err_set(err, ERR_INVALID,
 			       "unsupported webhook authorizer version \"%s\", supported versions are \"v1\", \"v1beta1\"",
 			       o->version);
-	int r = webhook_open(s, o->kubeconfig_file, &hook, err);
+	int r = webhook_reviewer_open(&reviewer, s, o->kubeconfig_file, type, ANSWERS_MAX, err);
 	if (r < 0)
 		return r;
 	struct way *w = mem_zalloc(sizeof *w);
-	*w = (struct way){ .options = *o, .hook = hook, .type = type, .answers = webhook_cache_new(ANSWERS_MAX) };
+	*w = (struct way){ .options = *o, .reviewer = reviewer };
 	*ret = (struct authz_way){ .type = "Webhook", .name = o->name, .self = w, .decide = webhook_decide, .rules = webhook_rules,
-				   .free = webhook_way_free };
+				   .free = way_free };
 	return 0;
 }

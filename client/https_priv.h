@@ -1,0 +1,79 @@
+/* The parts of the transport over HTTPS: https.c (connections, requests), https_body.c (what is in them), https_watch.c. */
+#ifndef C8S_CLIENT_HTTPS_PRIV_H
+#define C8S_CLIENT_HTTPS_PRIV_H
+
+#include "base/list.h"
+#include "client/client_priv.h"
+#include "client/credentials.h"
+#include "net/http_client.h"
+#include "net/http_proxy.h"
+
+enum { HTTPS_ANSWER_MAX = 64 << 20, HTTPS_FAILURE_MAX = 4 << 20 };
+
+/*
+ * Connections that were made with one set of certificates. When those change there is a new one; the old one lives until its
+ * last call has ended, and watches on it are broken off: they begin anew under the new certificate.
+ */
+struct session {
+	unsigned refs;
+	struct tls_context *tls;         /* NULL: http */
+	struct http_client *http;
+	struct list watches;
+};
+
+struct https {
+	struct client client;
+	struct arena arena;              /* of config and what comes from it */
+	struct client_config config;
+	str base;                        /* "https://10.0.0.1:6443/prefix" */
+	bool secure, gzip;
+	bool json_only;                  /* the server does not take protobuf */
+	struct http_proxy proxy;
+	bool has_proxy;
+	struct credentials *credentials;
+	struct session *session;
+	unsigned cert_number;            /* of the credential that the session was made with */
+	int64_t looked_ns;               /* when the files were looked at */
+};
+
+/* One request on its way. */
+struct exchange {
+	struct session *session;
+	struct http_call *call;
+	const struct http1_head *head;
+	bool sent_proto;
+};
+
+/* (suspends) Sends it and waits for the head of the answer. Fills ret->status, ret->retry_after_s and ret->cut. */
+int https_begin(struct https *h, const struct client_request *q, struct exchange *ret_x, struct client_reply *ret, struct err *err);
+/* (suspends) Takes one that never began. */
+void https_end(struct exchange *x);
+/*
+ * What went wrong with a connection must not be taken for something that a server said of an object: all such errors but those
+ * of time, cancel and size become -ERR_UNAVAILABLE.
+ */
+int https_unavailable(int r, struct err *err);
+/* (suspends) The rest of an answer that is not 2xx, as an error. */
+int https_fail(struct exchange *x, const struct client_request *q, struct err *err);
+
+/* ---- https_body.c ---- */
+
+/* The body of a request, and its content type; empty: none. */
+int https_body_encode(struct arena *a, const struct client_request *q, bool json_only, struct buf *out, str *ret_content_type,
+		      struct err *err);
+/* (suspends) All of an answer, out of gzip where it came so; -ERR_TOO_LARGE beyond max. */
+int https_body_read(struct exchange *x, size_t max, struct buf *out, struct err *err);
+/* (suspends) An object of any kind. -ERR_UNAVAILABLE for what is none. */
+int https_body_decode(str content_type, str body, struct frozen **ret, struct err *err);
+bool https_is_proto(str content_type);
+
+/* ---- https_watch.c ---- */
+
+int https_watch(struct client *c, const struct client_request *q, struct client_watch **ret_watch, struct client_reply *ret,
+		struct err *err);
+int https_watch_next(struct client_watch *w, struct client_event *ret, struct err *err);
+void https_watch_free(struct client_watch *w);
+/* The session is over for those that use it. */
+void https_watches_break(struct session *s);
+
+#endif

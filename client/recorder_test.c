@@ -1,0 +1,71 @@
+#include "client/recorder.h"
+
+#include "base/clock.h"
+#include "base/fiber_test.h"
+#include "client/fake_test.h"
+#include "codec/atoms.h"
+
+static struct val pod(struct arena *a)
+{
+	return OBJECT(a, F(apiVersion, VAL_LIT("v1")), F(kind, VAL_LIT("Pod")),
+		      F(metadata, OBJECT(a, F(name, VAL_LIT("web")), F(namespace, VAL_LIT("shop")), F(uid, VAL_LIT("u1")))));
+}
+
+FIBER_TEST(recorder_makes_events_and_counts_them)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct fake f;
+	struct recorder *r;
+
+	clock_virtual_set(0, 255);
+	fake_init(&f);
+	CHECK_INT(recorder_new(&f.client, STR("kubelet"), STR("n1"), &r, NULL), 0);
+	record(r, pod(&a), RECORD_NORMAL, "Started", "Container %s started", "c");
+	fiber_settle();
+	struct frozen *e = fake_get(&f, "events/shop/web.ff");
+	CHECK(e);
+	CHECK_STR(val_str(e->val, message), "Container c started");
+	CHECK_STR(val_str(e->val, type), "Normal");
+	CHECK_STR(val_str(e->val, source, component), "kubelet");
+	CHECK_STR(val_str(e->val, source, host), "n1");
+	CHECK_STR(val_str(e->val, involvedObject, uid), "u1");
+	CHECK_STR(val_str(e->val, firstTimestamp), "1970-01-01T00:00:00Z");
+	clock_virtual_advance(5 * NS_PER_S);
+	record(r, pod(&a), RECORD_NORMAL, "Started", "Container %s started", "c");
+	fiber_settle();
+	e = fake_get(&f, "events/shop/web.ff");
+	CHECK_INT(val_int(e->val, count), 2);
+	CHECK_STR(val_str(e->val, firstTimestamp), "1970-01-01T00:00:00Z");
+	CHECK_STR(val_str(e->val, lastTimestamp), "1970-01-01T00:00:05Z");
+	recorder_free(r);
+	fake_done(&f);
+	clock_virtual_off();
+}
+
+FIBER_TEST(recorder_waits_for_a_server_that_is_away)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct fake f;
+	struct recorder *r;
+
+	clock_virtual_set(0, 255);
+	fake_init(&f);
+	f.fail = ERR_UNAVAILABLE;
+	CHECK_INT(recorder_new(&f.client, STR("kubelet"), STR("n1"), &r, NULL), 0);
+	record(r, pod(&a), RECORD_WARNING, "Failed", "no");
+	CHECK_INT(fiber_sleep_ms(25000, NULL), 0);
+	CHECK(!fake_get(&f, "events/shop/web.ff"));
+	f.fail = ERR_NONE;
+	CHECK_INT(fiber_sleep_ms(10000, NULL), 0);
+	CHECK(fake_get(&f, "events/shop/web.ff"));
+
+	f.fail = ERR_FORBIDDEN; /* refused: not tried again */
+	record(r, pod(&a), RECORD_WARNING, "Other", "no");
+	CHECK_INT(fiber_sleep_ms(60000, NULL), 0);
+	(void)fake_log(&f, &a);
+	CHECK_INT(fiber_sleep_ms(60000, NULL), 0);
+	CHECK_STR(fake_log(&f, &a), "");
+	recorder_free(r);
+	fake_done(&f);
+	clock_virtual_off();
+}
