@@ -38,7 +38,7 @@ struct watch {
 	void (*wake)(struct watch *w);
 	bool over;                    /* there are no more events */
 	struct metrics_series *series;
-	struct arena scratch;         /* for what belongs to one event, until the next */
+	struct arena scratch;         /* what belongs to one event; whoever has shown it resets this */
 	struct list_answer answer;    /* how it is stopped */
 
 	/* watch.c's own */
@@ -62,12 +62,12 @@ struct watch {
 
 /* The next event; false when there is none now (wake will be called), or ever (over). */
 bool watch_next(struct watch *w, struct watch_event *ret);
-/* The rest of a watch with an event that cannot be shown: this is its last one. */
+/* An event could not be shown: the watch is over, and this is told instead. */
 void watch_break(struct watch *w, struct watch_event *ret);
 /* Gives back everything that it holds. */
 void watch_done(struct watch *w);
 
-/* A watch for the answer of this request, with wake and answer; nothing else. It is freed by stopping the answer's source. */
+/* A new one with nothing but wake and answer: as the body of an HTTP answer. Stopping the source of the answer frees it. */
 struct watch *watch_source_new(const struct view *view) NONNULL_RESULT;
 
 /* Ends all watches; s->stopping is set already. */

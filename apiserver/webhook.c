@@ -297,26 +297,6 @@ int webhook_post(struct webhook *w, struct arena *a, str query, str body, int64_
 
 /* ---- answers that are none ---- */
 
-/* What Kubernetes says about a status; NULL: it tells the text of the answer. */
-static const char *status_text(int status)
-{
-	static const struct { int status; const char *text; } texts[] = {
-		{ 400, "the server rejected our request for an unknown reason" },
-		{ 401, "the server has asked for the client to provide credentials" },
-		{ 404, "the server could not find the requested resource" },
-		{ 405, "the server does not allow this method on the requested resource" },
-		{ 409, "the server reported a conflict" },
-		{ 422, "the server rejected our request due to an error in our request" },
-		{ 429, "the server has received too many requests and has asked us to try again later" },
-		{ 503, "the server is currently unable to handle the request" },
-		{ 504, "the server was unable to return a response in the time allotted, but may still be processing the request" },
-	};
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		if (texts[i].status == status)
-			return texts[i].text;
-	return NULL;
-}
-
 static enum err_code status_code(int status)
 {
 	switch (status) {
@@ -355,7 +335,7 @@ int webhook_reply_check(const struct webhook_reply *reply, struct arena *a, stru
 	str message = status_message(a, reply->body);
 	if (message.n)
 		return err_set(err, code, STR_FMT, STR_ARG(message));
-	const char *known = status_text(reply->status);
+	const char *known = err_status_text(reply->status);
 	if (known)
 		return err_set(err, code, "%s", known);
 	bool is_text = !reply->content_type.n || str_starts(reply->content_type, STR("text/"));

@@ -17,6 +17,29 @@ static const struct {
 int err_http_status(enum err_code code) { return rows[code].status; }
 const char *err_reason(enum err_code code) { return rows[code].reason; }
 
+const char *err_status_text(int status)
+{
+	static const struct {
+		int status;
+		const char *text;
+	} known[] = {
+		{ 400, "the server rejected our request for an unknown reason" },
+		{ 401, "the server has asked for the client to provide credentials" },
+		{ 404, "the server could not find the requested resource" },
+		{ 405, "the server does not allow this method on the requested resource" },
+		{ 409, "the server reported a conflict" },
+		{ 422, "the server rejected our request due to an error in our request" },
+		{ 429, "the server has received too many requests and has asked us to try again later" },
+		{ 503, "the server is currently unable to handle the request" },
+		{ 504, "the server was unable to return a response in the time allotted, but may still be processing the request" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (known[i].status == status)
+			return known[i].text;
+	return NULL;
+}
+
 void err_clear(struct err *err)
 {
 	if (err)

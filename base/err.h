@@ -60,5 +60,7 @@ static inline str err_str(const struct err *err) { return str_span(err->msg, err
 
 int err_http_status(enum err_code code);
 const char *err_reason(enum err_code code);
+/* What Kubernetes' clients say of a server that answers with this HTTP status and nothing else; NULL: they show the answer. */
+const char *err_status_text(int status);
 
 #endif

@@ -73,6 +73,31 @@ static int open_folder(int tree, str path)
 	return -1;
 }
 
+str path_clean(struct arena *a, str path)
+{
+	char *out = arena_alloc(a, path.n + 2, 1);
+	size_t n = 0;
+	str rest = path, part;
+
+	while (rest.n) {
+		(void)str_cut(rest, '/', &part, &rest);
+		if (!part.n || str_eq(part, STR(".")))
+			continue;
+		if (str_eq(part, STR(".."))) {
+			while (n && out[--n] != '/')
+				;
+			continue;
+		}
+		out[n++] = '/';
+		memcpy(out + n, part.p, part.n);
+		n += part.n;
+	}
+	if (!n)
+		out[n++] = '/';
+	out[n] = '\0';
+	return str_span(out, n);
+}
+
 int path_open_tree(const char *path, struct err *err)
 {
 	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -12,7 +12,11 @@
 
 #include <sys/stat.h>
 
+#include "base/arena.h"
 #include "base/err.h"
+
+/* An absolute path without "//", "." and ".." and the '/' at its end, by its text alone; terminated. */
+str path_clean(struct arena *a, str path);
 
 /* The top of a tree by its name outside of it (trusted): O_PATH | O_DIRECTORY. */
 int path_open_tree(const char *path, struct err *err);

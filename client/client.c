@@ -217,8 +217,9 @@ int client_create(struct client *c, const struct type *type, struct val object, 
 	return write_object(c, &a, &q, object, o, false, ret, err);
 }
 
-int client_update(struct client *c, const struct type *type, struct val object, const struct client_write_options *o,
-		  struct frozen **ret, struct err *err)
+/* A write that names its object by what the object says. */
+static int write_named(struct client *c, const struct type *type, struct val object, const struct client_write_options *o,
+		       const char *verb, str method, str content_type, struct frozen **ret, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct client_request q;
@@ -228,26 +229,22 @@ int client_update(struct client *c, const struct type *type, struct val object, 
 	if ((r = need_name(name, err)) < 0 ||
 	    (r = client_request_init(&a, type, val_str(object, metadata, namespace), name, o->subresource, &q, err)) < 0)
 		return r;
-	q.verb = "update";
-	q.method = STR("PUT");
-	return write_object(c, &a, &q, object, o, false, ret, err);
+	q.verb = verb;
+	q.method = method;
+	q.content_type = content_type;
+	return write_object(c, &a, &q, object, o, content_type.n != 0, ret, err);
+}
+
+int client_update(struct client *c, const struct type *type, struct val object, const struct client_write_options *o,
+		  struct frozen **ret, struct err *err)
+{
+	return write_named(c, type, object, o, "update", STR("PUT"), STR_NONE, ret, err);
 }
 
 int client_apply(struct client *c, const struct type *type, struct val object, const struct client_write_options *o,
 		 struct frozen **ret, struct err *err)
 {
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct client_request q;
-	str name = val_str(object, metadata, name);
-	int r;
-	o = o ? o : &no_options;
-	if ((r = need_name(name, err)) < 0 ||
-	    (r = client_request_init(&a, type, val_str(object, metadata, namespace), name, o->subresource, &q, err)) < 0)
-		return r;
-	q.verb = "patch";
-	q.method = STR("PATCH");
-	q.content_type = STR("application/apply-patch+yaml");
-	return write_object(c, &a, &q, object, o, true, ret, err);
+	return write_named(c, type, object, o, "patch", STR("PATCH"), STR("application/apply-patch+yaml"), ret, err);
 }
 
 int client_patch(struct client *c, const struct type *type, str namespace, str name, enum client_patch kind, struct val patch,

@@ -37,7 +37,7 @@ struct user;          /* apiserver/request.h */
 
 /* Over HTTPS (or http, where the configuration says so). The configuration is copied. */
 int client_open(const struct client_config *config, struct client **ret, struct err *err);
-/* In-process, as this user, whose texts are copied. The server must outlive the client. In the library client_inprocess. */
+/* In-process, as this user, whose texts are copied. The server must outlive the client. In the library client_inside. */
 struct client *client_inside(struct apiserver *s, const struct user *user, const char *user_agent) NONNULL_RESULT;
 /* There must be no calls. NULL is fine. */
 void client_free(struct client *c);

@@ -5,6 +5,7 @@
 
 #include "apiserver/apiserver.h"
 #include "apiserver/cache.h"
+#include "apiserver/fairness/fairness.h"
 #include "apiserver/pki.h"
 #include "apiserver/watch.h"
 #include "base/fiber_test.h"
@@ -108,7 +109,8 @@ static struct apiserver_options options_of(struct world *w)
 static struct val tree(struct world *w, const char *json)
 {
 	struct val v;
-	CHECK_INT(json_decode(&w->arena, testing_json(&w->arena, json), &(struct json_decode_options){ .sort_keys = true }, &v, NULL), 0);
+	const struct json_decode_options as_map = { .sort_keys = true };
+	CHECK_INT(json_decode(&w->arena, testing_json(&w->arena, json), &as_map, &v, NULL), 0);
 	return v;
 }
 
@@ -139,7 +141,8 @@ static void world_init(struct world *w)
 		fail_msg("%s", w->err.msg);
 	if (!w->server)
 		fail_msg("the server does not start: %s", w->err.msg);
-	w->c = client_inside(w->server, &(struct user){ .name = STR("operator"), .groups = &masters, .n_groups = 1 }, "inside-test/1.0 (x)");
+	const struct user operator = { .name = STR("operator"), .groups = &masters, .n_groups = 1 };
+	w->c = client_inside(w->server, &operator, "inside-test/1.0 (x)");
 	CHECK_OK(w, client_create(w->c, TYPE(core_v1, Namespace), tree(w, "{'metadata':{'name':'n'}}"), NULL, NULL, &w->err));
 }
 
@@ -196,7 +199,8 @@ FIBER_TEST(inside_one_object)
 		    "resourceVersion should not be set on objects to be created");
 	CHECK_FAILS(&w, client_create(w.c, MAP, val_without(&w.arena, got->val, metadata, resourceVersion), NULL, NULL, &w.err),
 		    ERR_ALREADY_EXISTS, "configmaps \"m\" already exists");
-	CHECK_FAILS(&w, client_create(w.c, MAP, tree(&w, "{'metadata':{'name':'M','namespace':'n'}}"), NULL, NULL, &w.err), ERR_INVALID,
+	CHECK_FAILS(&w, client_create(w.c, MAP, tree(&w, "{'metadata':{'name':'M','namespace':'n'}}"), NULL, NULL, &w.err),
+		    ERR_INVALID,
 		    "ConfigMap \"M\" is invalid: metadata.name: Invalid value: \"M\": a lowercase RFC 1123 subdomain must consist of lower "
 		    "case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
 		    "'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')");
@@ -254,8 +258,8 @@ FIBER_TEST(inside_subresources)
 	struct world w;
 	CLEANUP(frozen_unrefp) struct frozen *pod = NULL, *shown = NULL, *token = NULL, *review = NULL;
 	world_init(&w);
-	CHECK_OK(&w, client_create(w.c, TYPE(core_v1, ServiceAccount), tree(&w, "{'metadata':{'name':'default','namespace':'n'}}"), NULL,
-				   NULL, &w.err));
+	struct val account = tree(&w, "{'metadata':{'name':'default','namespace':'n'}}");
+	CHECK_OK(&w, client_create(w.c, TYPE(core_v1, ServiceAccount), account, NULL, NULL, &w.err));
 	CHECK_OK(&w, client_create(w.c, POD, tree(&w, "{'metadata':{'name':'p','namespace':'n'},'spec':{'containers':[{'name':'c',"
 						      "'image':'i'}]}}"), NULL, &pod, &w.err));
 	CHECK_STR(val_str(pod->val, spec, restartPolicy), "Always");       /* defaults */
@@ -276,28 +280,29 @@ FIBER_TEST(inside_subresources)
 		    "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"node-1\"");
 
 	o.subresource = STR("eviction");
-	CHECK_OK(&w, client_create(w.c, POD, tree(&w, "{'metadata':{'name':'p','namespace':'n'},'deleteOptions':{'gracePeriodSeconds':0}}"),
-				   &o, NULL, &w.err));
+	struct val eviction = tree(&w, "{'metadata':{'name':'p','namespace':'n'},'deleteOptions':{'gracePeriodSeconds':0}}");
+	CHECK_OK(&w, client_create(w.c, POD, eviction, &o, NULL, &w.err));
 	CHECK(!cached(kinds_find(&w.server->kinds, STR(""), STR("pods")), "n/p"));
 
 	o = (struct client_write_options){ .subresource = STR("token"), .reply = TYPE(authentication_v1, TokenRequest) };
-	CHECK_OK(&w, client_create(w.c, TYPE(core_v1, ServiceAccount), tree(&w, "{'metadata':{'name':'default','namespace':'n'},'spec':"
-				   "{'audiences':['a'],'expirationSeconds':600}}"), &o, &token, &w.err));
+	struct val asked = tree(&w, "{'metadata':{'name':'default','namespace':'n'},'spec':{'audiences':['a'],'expirationSeconds':600}}");
+	CHECK_OK(&w, client_create(w.c, TYPE(core_v1, ServiceAccount), asked, &o, &token, &w.err));
 	CHECK(val_str(token->val, status, token).n > 100);
 	o = (struct client_write_options){ .subresource = STR("exec") };
-	CHECK_FAILS(&w, client_create(w.c, POD, tree(&w, "{'metadata':{'name':'p','namespace':'n'}}"), &o, NULL, &w.err), ERR_BAD_REQUEST,
-		    "a stream needs a connection");
+	CHECK_FAILS(&w, client_create(w.c, POD, tree(&w, "{'metadata':{'name':'p','namespace':'n'}}"), &o, NULL, &w.err),
+		    ERR_BAD_REQUEST, "a stream needs a connection");
 
 	CLEANUP(frozen_unrefp) struct frozen *scale = NULL;
-	CHECK_OK(&w, client_create(w.c, TYPE(apps_v1, Deployment), tree(&w, "{'metadata':{'name':'d','namespace':'n'},'spec':{'selector':"
-				   "{'matchLabels':{'a':'b'}},'template':{'metadata':{'labels':{'a':'b'}},'spec':{'containers':[{'name':'c',"
-				   "'image':'i'}]}}}}"), NULL, NULL, &w.err));
+	struct val deployment = tree(&w, "{'metadata':{'name':'d','namespace':'n'},'spec':{'selector':{'matchLabels':{'a':'b'}},"
+					 "'template':{'metadata':{'labels':{'a':'b'}},'spec':{'containers':[{'name':'c','image':'i'}]}}}}");
+	CHECK_OK(&w, client_create(w.c, TYPE(apps_v1, Deployment), deployment, NULL, NULL, &w.err));
 	o = (struct client_write_options){ .subresource = STR("scale"), .reply = TYPE(autoscaling_v1, Scale) };
-	CHECK_OK(&w, client_update(w.c, TYPE(apps_v1, Deployment), tree(&w, "{'metadata':{'name':'d','namespace':'n'},'spec':{'replicas':5}}"),
-				   &o, &scale, &w.err));
+	struct val wish = tree(&w, "{'metadata':{'name':'d','namespace':'n'},'spec':{'replicas':5}}");
+	CHECK_OK(&w, client_update(w.c, TYPE(apps_v1, Deployment), wish, &o, &scale, &w.err));
 	CHECK_INT(val_int(scale->val, spec, replicas), 5);
 
-	struct val question = tree(&w, "{'spec':{'groups':['system:masters'],'user':'u','resourceAttributes':{'verb':'get','resource':'pods'}}}");
+	struct val question = tree(&w, "{'spec':{'groups':['system:masters'],'user':'u','resourceAttributes':{'verb':'get',"
+				       "'resource':'pods'}}}");
 	CHECK_OK(&w, client_create(w.c, TYPE(authorization_v1, SubjectAccessReview), question, NULL, &review, &w.err));
 	CHECK(val_bool(review->val, status, allowed));
 	world_done(&w);
@@ -374,6 +379,19 @@ static void put(struct world *w, const char *x, const char *label)
 	CHECK_OK(w, client_apply(w->c, MAP, tree(w, json.p), &o, &ignored, &w->err));
 }
 
+/* The value of the line that begins so and has this label. */
+static str gauge_of(str metrics, const char *name, const char *label)
+{
+	str line;
+	while (metrics.n) {
+		str_cut(metrics, '\n', &line, &metrics);
+		ptrdiff_t end = str_find(line, STR("} "));
+		if (str_starts(line, str_of(name)) && str_find(line, str_of(label)) > 0 && end > 0)
+			return str_skip(line, (size_t)end + 2);
+	}
+	return STR("none");
+}
+
 FIBER_TEST(inside_watch_follows)
 {
 	struct world w;
@@ -413,9 +431,17 @@ FIBER_TEST(inside_watch_follows)
 	watches_end(w.server);
 	CHECK_STR(next(&w, later), ".");
 	w.server->stopping = false;
+	static const char gauge[] = "apiserver_longrunning_requests{";
+	str metrics, before, after;
+	CHECK_OK(&w, client_get_raw(w.c, &w.arena, STR("/metrics"), 8 << 20, &metrics, &w.err));
+	before = arena_str(&w.arena, gauge_of(metrics, gauge, "resource=\"configmaps\""));
 	client_watch_free(TAKE(all));
 	client_watch_free(TAKE(some));
 	client_watch_free(TAKE(later));
+	CHECK_OK(&w, client_get_raw(w.c, &w.arena, STR("/metrics"), 8 << 20, &metrics, &w.err));
+	after = gauge_of(metrics, gauge, "resource=\"configmaps\"");
+	CHECK_STR(before, "3");
+	CHECK_STR(after, "0");
 	world_done(&w);
 }
 
@@ -493,7 +519,8 @@ FIBER_TEST(inside_watch_ends)
 	struct client_event e;
 	world_init(&w);
 	str revision = arena_printf(&w.arena, "%lld", (long long)cache_revision(w.server->cache));
-	struct client_watch_options o = { .list = { .revision = revision, .fields = STR("metadata.name=none") }, .bookmarks = true, .timeout_s = 3 };
+	struct client_watch_options o = { .list = { .revision = revision, .fields = STR("metadata.name=none") },
+					  .bookmarks = true, .timeout_s = 3 };
 	CHECK_OK(&w, client_watch(w.c, MAP, &o, &timed, &w.err));
 	CHECK_STR(next(&w, timed), "BOOKMARK"); /* two seconds before the end */
 	CHECK_STR(next(&w, timed), ".");
@@ -529,20 +556,21 @@ FIBER_TEST(inside_passes_the_gates)
 	world_init(&w);
 	struct client *nobody = client_inside(w.server, &(struct user){ .name = STR("nobody") }, "nobody/1");
 	CHECK_FAILS(&w, client_get(nobody, MAP, STR("n"), STR("m"), &f, &w.err), ERR_FORBIDDEN,
-		    "configmaps \"m\" is forbidden: User \"nobody\" cannot get resource \"configmaps\" in API group \"\" in the namespace \"n\"");
+		    "configmaps \"m\" is forbidden: User \"nobody\" cannot get resource \"configmaps\" in API group \"\" in the "
+		    "namespace \"n\"");
 	CHECK_FAILS(&w, client_watch(nobody, MAP, NULL, &watch, &w.err), ERR_FORBIDDEN,
 		    "configmaps is forbidden: User \"nobody\" cannot watch resource \"configmaps\" in API group \"\" at the cluster scope");
 	CHECK_FAILS(&w, client_get_raw(nobody, &w.arena, STR("/metrics"), 1 << 20, &text, &w.err), ERR_FORBIDDEN,
 		    "forbidden: User \"nobody\" cannot get path \"/metrics\"");
 	client_free(nobody);
 
-	CHECK_FAILS(&w, client_create(w.c, MAP, tree(&w, "{'metadata':{'name':'m','namespace':'none'}}"), NULL, NULL, &w.err), ERR_NOT_FOUND,
-		    "namespaces \"none\" not found");
+	CHECK_FAILS(&w, client_create(w.c, MAP, tree(&w, "{'metadata':{'name':'m','namespace':'none'}}"), NULL, NULL, &w.err),
+		    ERR_NOT_FOUND, "namespaces \"none\" not found");
 	make_map(&w, "{'metadata':{'name':'m','namespace':'n'},'data':{'x':'told'}}", NULL);
 	CHECK(file_has(w.audit, "\"user\":{\"username\":\"operator\",\"groups\":[\"system:masters\",\"system:authenticated\"]}"));
 	CHECK(file_has(w.audit, "\"userAgent\":\"inside-test/1.0 (x)\""));
-	CHECK(file_has(w.audit, "\"requestObject\":{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"m\",\"namespace\":\"n\"},"
-				"\"data\":{\"x\":\"told\"}}"));
+	CHECK(file_has(w.audit, "\"requestObject\":{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"m\","
+				"\"namespace\":\"n\"},\"data\":{\"x\":\"told\"}}"));
 	CHECK(file_has(w.audit, "configmaps \\\"m\\\" is forbidden: User \\\"nobody\\\""));
 
 	CHECK_OK(&w, client_get_raw(w.c, &w.arena, STR("/version"), 1 << 20, &text, &w.err));
@@ -555,5 +583,9 @@ FIBER_TEST(inside_passes_the_gates)
 	CHECK_INT(client_get_raw(w.c, &w.arena, STR("/metrics"), 100, &text, &w.err), -ERR_TOO_LARGE);
 	err_clear(&w.err);
 	CHECK_INT(client_get_raw(w.c, &w.arena, STR("/api/v1/configmaps?watch=true"), 100, &text, &w.err), -ERR_BAD_REQUEST);
+	unsigned reading = 1, writing = 1;
+	fairness_count(w.server->flow, &reading, &writing); /* every seat was given back */
+	CHECK_INT(reading, 0);
+	CHECK_INT(writing, 0);
 	world_done(&w);
 }

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "client/kubeconfig_priv.h"
 #include "codec/atoms.h"
 #include "codec/codec.h"
@@ -57,31 +58,6 @@ const char *kubeconfig_main_path(struct arena *a, const char *path)
 
 /* ---- paths in them ---- */
 
-/* Without "." and ".." where the text alone tells; as Go's filepath.Clean of an absolute path. */
-static str clean(struct arena *a, str path)
-{
-	char *out = arena_alloc(a, path.n + 2, 1);
-	size_t n = 0;
-	str rest = path, part;
-	while (rest.n) {
-		(void)str_cut(rest, '/', &part, &rest);
-		if (!part.n || str_eq(part, STR(".")))
-			continue;
-		if (str_eq(part, STR(".."))) {
-			while (n && out[--n] != '/')
-				;
-			continue;
-		}
-		out[n++] = '/';
-		memcpy(out + n, part.p, part.n);
-		n += part.n;
-	}
-	if (!n)
-		out[n++] = '/';
-	out[n] = '\0';
-	return str_span(out, n);
-}
-
 static str folder_of(struct arena *a, str file)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(2 * PATH_MAX);
@@ -90,14 +66,14 @@ static str folder_of(struct arena *a, str file)
 	if (here)
 		buf_addf(&b, "%s/", here);
 	buf_add(&b, str_head(file, slash < 0 ? 0 : (size_t)slash + 1));
-	return clean(a, buf_str(&b));
+	return path_clean(a, buf_str(&b));
 }
 
 static str make_absolute(struct arena *a, str folder, str path)
 {
 	if (!path.n || path.p[0] == '/')
 		return path;
-	return clean(a, arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(folder), STR_ARG(path)));
+	return path_clean(a, arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(folder), STR_ARG(path)));
 }
 
 /* What lies in the folder or below it is named from there, so that the folder can be moved. */

@@ -35,28 +35,6 @@ static bool is_status(struct val object)
 	return str_eq(val_str(object, kind), STR("Status")) && str_eq(val_str(object, apiVersion), STR("v1"));
 }
 
-static const char *text_of_status(int status)
-{
-	static const struct {
-		int status;
-		const char *text;
-	} known[] = {
-		{ 400, "the server rejected our request for an unknown reason" },
-		{ 401, "the server has asked for the client to provide credentials" },
-		{ 404, "the server could not find the requested resource" },
-		{ 405, "the server does not allow this method on the requested resource" },
-		{ 409, "the server reported a conflict" },
-		{ 422, "the server rejected our request due to an error in our request" },
-		{ 429, "the server has received too many requests and has asked us to try again later" },
-		{ 503, "the server is currently unable to handle the request" },
-		{ 504, "the server was unable to return a response in the time allotted, but may still be processing the request" },
-	};
-	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (known[i].status == status)
-			return known[i].text;
-	return NULL;
-}
-
 /* " (get pods web)" */
 static void add_subject(struct buf *b, const struct client_request *q)
 {
@@ -77,7 +55,7 @@ static void add_subject(struct buf *b, const struct client_request *q)
 static int fail_without_status(const struct client_request *q, int status, str text, struct err *err)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(16 * TEXT_SHOWN);
-	const char *known = text_of_status(status);
+	const char *known = err_status_text(status);
 	text = str_trim(str_head(text, TEXT_SHOWN));
 	if (!text.n)
 		text = STR("unknown");

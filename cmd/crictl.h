@@ -102,6 +102,9 @@ int crictl_labels(struct crictl *c, const struct crictl_texts *texts, struct val
 /* (suspends) Containers (pods) as --id, --name, --state ... ask for, newest first. */
 int crictl_list_containers(struct crictl *c, struct val *ret_list, struct err *err);
 int crictl_list_pods(struct crictl *c, struct val *ret_list, struct err *err);
+/* (suspends) The ids given as arguments, or those of what a list with the options shows. */
+int crictl_ids(struct crictl *c, int (*list)(struct crictl *c, struct val *ret_list, struct err *err), struct val *ret,
+	       struct err *err);
 /* Does the text match the extended regular expression? Without one (NULL) all do. < 0: there is no such expression. */
 int crictl_matches(const char *pattern, str text, struct err *err);
 bool crictl_filters_given(const struct crictl *c);

@@ -360,25 +360,6 @@ int crictl_checkpoint(struct crictl *c, struct err *err)
 
 /* ---- looking ---- */
 
-/* (suspends) The ids given, or those of the containers that options ask for. */
-static int ids_of(struct crictl *c, struct val *ret, struct err *err)
-{
-	struct val_builder b = val_builder(&c->arena);
-	struct val list;
-	int r;
-
-	for (size_t i = 0; i < c->n; i++)
-		val_add_item(&b, VAL_STR(str_of(c->arguments[i])));
-	if (!c->n) {
-		if ((r = crictl_list_containers(c, &list, err)) < 0)
-			return r;
-		VAL_EACH(one, list)
-			val_add_item(&b, val_get(*one, id));
-	}
-	*ret = val_end_list(&b);
-	return val_len(*ret) ? 0 : err_set(err, ERR_NOT_FOUND, "No IDs provided or nothing found per filter");
-}
-
 int crictl_inspect(struct crictl *c, struct err *err)
 {
 	struct arena *a = &c->arena;
@@ -386,7 +367,7 @@ int crictl_inspect(struct crictl *c, struct err *err)
 	size_t n = 0;
 	int r = crictl_check_output(c, true, err);
 
-	if (r < 0 || (r = ids_of(c, &ids, err)) < 0)
+	if (r < 0 || (r = crictl_ids(c, crictl_list_containers, &ids, err)) < 0)
 		return r;
 	struct val *all = ARENA_ARRAY(a, struct val, val_len(ids));
 	VAL_EACH(id, ids) {

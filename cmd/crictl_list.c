@@ -211,3 +211,22 @@ int crictl_list_pods(struct crictl *c, struct val *ret_list, struct err *err)
 	*ret_list = finish(c, items, n);
 	return 0;
 }
+
+int crictl_ids(struct crictl *c, int (*list)(struct crictl *c, struct val *ret_list, struct err *err), struct val *ret,
+	       struct err *err)
+{
+	struct val_builder b = val_builder(&c->arena);
+	struct val found;
+	int r;
+
+	for (size_t i = 0; i < c->n; i++)
+		val_add_item(&b, VAL_STR(str_of(c->arguments[i])));
+	if (!c->n) {
+		if ((r = list(c, &found, err)) < 0)
+			return r;
+		VAL_EACH(one, found)
+			val_add_item(&b, val_get(*one, id));
+	}
+	*ret = val_end_list(&b);
+	return val_len(*ret) ? 0 : err_set(err, ERR_NOT_FOUND, "No IDs provided or nothing found per filter");
+}

@@ -65,7 +65,8 @@ int bridge_vlans_load(struct plugin *p, struct bridge_vlans *ret, struct err *er
 	    (r = plugin_bool(p, "preserveDefaultVlan", &ret->keep_default, err)) < 0)
 		return r;
 	if (native < 0 || native > VLAN_MAX)
-		return plugin_fail(p, CNI_INVALID_CONFIG, err, "invalid VLAN ID %lld (must be between 0 and %d)", (long long)native, VLAN_MAX);
+		return plugin_fail(p, CNI_INVALID_CONFIG, err, "invalid VLAN ID %lld (must be between 0 and %d)",
+				   (long long)native, VLAN_MAX);
 	if (!val_is_nil(trunks) && !val_is(trunks, VAL_LIST))
 		return plugin_fail(p, CNI_DECODING_FAILURE, err, "failed to load netconf: \"vlanTrunk\" must be a list");
 	ret->native = (uint16_t)native;
@@ -112,7 +113,8 @@ static int gateway_add(struct netlink *n, const struct link *bridge, const char 
 }
 
 /* Who made the pair may have been killed before it was complete, so all of it is done again: it changes nothing then. */
-int bridge_vlans_gateway(struct netlink *n, const struct link *bridge, const struct bridge_vlans *v, struct link *ret, struct err *err)
+int bridge_vlans_gateway(struct netlink *n, const struct link *bridge, const struct bridge_vlans *v, struct link *ret,
+			 struct err *err)
 {
 	struct bridge_vlans untagged = { .native = v->native, .keep_default = v->keep_default };
 	const struct link_change up = { .up = LINK_ON }, plugged = { .up = LINK_ON, .master = bridge->index };

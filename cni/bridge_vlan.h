@@ -22,6 +22,7 @@ bool bridge_vlans_used(const struct bridge_vlans *v);
 /* Puts a port into its VLANs, and takes it out of the default one. */
 int bridge_vlans_set(struct netlink *n, const struct link *bridge, int port, const struct bridge_vlans *v, struct err *err);
 /* The node's own link in the native VLAN, BRIDGE.VLAN, which has the gateway's addresses: made, or made right again. */
-int bridge_vlans_gateway(struct netlink *n, const struct link *bridge, const struct bridge_vlans *v, struct link *ret, struct err *err);
+int bridge_vlans_gateway(struct netlink *n, const struct link *bridge, const struct bridge_vlans *v, struct link *ret,
+			 struct err *err);
 
 #endif

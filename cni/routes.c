@@ -252,7 +252,8 @@ static int ensure_vxlan(struct sync *s, struct err *err)
 				  .mtu = under.mtu - (inet_is_v4(s->own.net.ip) ? OVERHEAD_V4 : OVERHEAD_V6) };
 	/* The link below may have changed since; and who made this one may have been killed before it was up. */
 	if (right)
-		return l.mtu == spec.mtu && l.flags & IFF_UP ? 0 : link_set(&s->n, l.index, &(struct link_change){ .up = LINK_ON, .mtu = spec.mtu }, err);
+		return l.mtu == spec.mtu && l.flags & IFF_UP ?
+			       0 : link_set(&s->n, l.index, &(struct link_change){ .up = LINK_ON, .mtu = spec.mtu }, err);
 	/* Our address was another one. */
 	if (there && (r = link_del(&s->n, l.index, err)) < 0)
 		return r;

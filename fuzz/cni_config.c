@@ -33,8 +33,8 @@ static void ranges(const struct host_local *h)
 		check(h->sets[i].n > 0, "a set has ranges");
 		for (size_t k = 0; k < h->sets[i].n; k++) {
 			const struct host_range *r = &h->sets[i].ranges[k];
-			check(inet_net_has(r->subnet, r->start) && inet_net_has(r->subnet, r->end) && inet_cmp(r->start, r->end) <= 0 &&
-			      inet_exists(r->gateway), "a range is in its network");
+			check(inet_net_has(r->subnet, r->start) && inet_net_has(r->subnet, r->end) &&
+			      inet_cmp(r->start, r->end) <= 0 && inet_exists(r->gateway), "a range is in its network");
 			check(host_range_for(&h->sets[i], r->start) && host_range_for(&h->sets[i], r->end), "and is found");
 		}
 	}
@@ -42,7 +42,8 @@ static void ranges(const struct host_local *h)
 
 static void input(struct arena *a, str text)
 {
-	struct plugin p = { .arena = a, .command = "ADD", .id = "id", .netns = "/ns", .ifname = "eth0", .args = "IP=10.0.0.9;K", .path = "" };
+	struct plugin p = { .arena = a, .command = "ADD", .id = "id", .netns = "/ns", .ifname = "eth0", .args = "IP=10.0.0.9;K",
+			    .path = "" };
 	struct bridge_vlans vlans;
 	struct rules_owner *valid;
 	struct host_local h;
@@ -58,8 +59,8 @@ static void input(struct arena *a, str text)
 		ranges(&h);
 	if (bridge_vlans_load(&p, &vlans, NULL) == 0)
 		for (size_t i = 0; i < vlans.n; i++)
-			check(vlans.trunks[i].first >= 1 && vlans.trunks[i].first <= vlans.trunks[i].last && vlans.trunks[i].last <= 4094,
-			      "a VLAN has a number");
+			check(vlans.trunks[i].first >= 1 && vlans.trunks[i].first <= vlans.trunks[i].last &&
+			      vlans.trunks[i].last <= 4094, "a VLAN has a number");
 	if (plugin_valid(&p, &valid, &n, NULL) == 0)
 		for (size_t i = 0; i < n; i++)
 			check(valid[i].id && valid[i].ifname, "an attachment has a name, which may be empty");

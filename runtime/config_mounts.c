@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "codec/atoms.h"
 #include "oci/cgroup.h"
 #include "runtime/config_json.h"
@@ -37,31 +38,6 @@ static struct val mount_of(struct arena *a, str destination, str type, str sourc
 {
 	return OBJECT(a, F(destination, VAL_STR(destination)), F(type, VAL_STR(type)), F(source, VAL_STR(source)),
 		      F(options, words(a, options)));
-}
-
-/* Without "//", "." and ".." and the '/' at the end; absolute. */
-static str clean(struct arena *a, str path)
-{
-	char *out = arena_alloc(a, path.n + 2, 1);
-	size_t n = 0;
-
-	while (path.n) {
-		str part;
-		(void)str_cut(path, '/', &part, &path);
-		if (!part.n || str_eq(part, STR(".")))
-			continue;
-		if (str_eq(part, STR(".."))) {
-			while (n && out[--n] != '/')
-				;
-			continue;
-		}
-		out[n++] = '/';
-		memcpy(out + n, part.p, part.n);
-		n += part.n;
-	}
-	if (!n)
-		out[n++] = '/';
-	return str_span(out, n);
 }
 
 /* ---- propagation of what is mounted on the node ---- */
@@ -227,7 +203,7 @@ static void want(struct wanted *w, struct val m, const char *image)
 {
 	struct wanted_mount *at = &w->all[w->n];
 
-	*at = (struct wanted_mount){ clean(w->arena, val_str(m, containerPath)), m, image, 0, w->n };
+	*at = (struct wanted_mount){ path_clean(w->arena, val_str(m, containerPath)), m, image, 0, w->n };
 	for (size_t i = 0; i < at->destination.n; i++)
 		at->depth += at->destination.p[i] == '/';
 	w->n++;
