@@ -449,6 +449,18 @@ static int open_target(const struct mount *m, int root, struct err *err)
 	return fd == -ERR_NOT_FOUND ? path_mkdirs(root, m->destination, 0755, err) : fd;
 }
 
+/* The content of target; of the tree itself, what its options say. */
+static int copy_content(const struct mount *m, int target, int tree, struct err *err)
+{
+	bool owner = str_find(m->data, STR("uid=")) >= 0 || str_find(m->data, STR("gid=")) >= 0;
+	struct stat st;
+	int r = fstat(tree, &st) < 0 ? err_sys(err, errno, "stat") : copy_tree(target, tree, err);
+
+	if (r == 0 && ((owner && fchownat(tree, ".", st.st_uid, st.st_gid, 0) < 0) || fchmodat(tree, ".", st.st_mode & 07777, 0) < 0))
+		r = err_sys(err, errno, "its mode and owner");
+	return r;
+}
+
 /* A tmpfs over a folder has that folder's mode, if nothing else is said. */
 static int open_new(const struct mount *m, int target, struct err *err)
 {
@@ -461,7 +473,7 @@ static int open_new(const struct mount *m, int target, struct err *err)
 		buf_addf(&list, "%smode=%o", list.n ? "," : "", (unsigned)st.st_mode & 07777);
 	uint64_t late = tmpfs ? MOUNT_ATTR_RDONLY : 0;
 	int tree = mount_new(m->type, *m->source ? m->source : m->type, buf_str(&list), (m->set | m->recursive_set) & ~late, err);
-	int r = tree >= 0 && m->copy ? copy_tree(target, tree, err) : 0;
+	int r = tree >= 0 && m->copy ? copy_content(m, target, tree, err) : 0;
 	if (r < 0)
 		fd_close(&tree);
 	return r < 0 ? r : tree;

@@ -20,7 +20,7 @@
 #include "codec/yaml.h"
 #include "runtime/config_json.h"
 
-enum { SPEC_MAX = 4 << 20, SPECS_MAX = 4096, DEVICES_MAX = 1024, PERMISSIONS_MAX = 3 };
+enum { SPEC_MAX = 4 << 20, SPECS_MAX = 4096, DEVICES_MAX = 1024, EDITS_MAX = 4096, PERMISSIONS_MAX = 3 };
 
 /* One file. */
 struct spec {
@@ -34,6 +34,7 @@ struct cdi {
 	struct arena *arena;
 	struct spec *specs;
 	size_t n, cap;
+	size_t edits;                    /* of one container; each copies a list */
 };
 
 /* ---- reading ---- */
@@ -275,10 +276,15 @@ static struct val edit_group(struct arena *a, struct val config, int64_t gid)
 	return gid ? val_with(a, config, add(a, list, val_of_int(gid)), process, user, additionalGids) : config;
 }
 
-static int apply(struct arena *a, struct val *config, struct val edits, struct err *err)
+static int apply(struct cdi *c, struct val *config, struct val edits, struct err *err)
 {
+	struct arena *a = c->arena;
 	int r = 0;
 
+	c->edits += val_len(val_get(edits, env)) + val_len(val_find(edits, STR("deviceNodes"))) + val_len(val_get(edits, mounts)) +
+		    val_len(val_get(edits, hooks)) + val_len(val_get(edits, additionalGids));
+	if (c->edits > EDITS_MAX)
+		return err_set(err, ERR_TOO_LARGE, "CDI device injection failed: more than %d edits", EDITS_MAX);
 	VAL_EACH(e, val_get(edits, env)) {
 		if (str_chr(val_as_str(*e), '=') <= 0)
 			return err_set(err, ERR_INVALID, "invalid environment variable \"" STR_FMT "\"", STR_ARG(val_as_str(*e)));
@@ -310,10 +316,10 @@ static int inject(struct cdi *c, str name, struct val *config, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (!spec->used && (r = apply(c->arena, config, val_find(spec->root, STR("containerEdits")), err)) < 0)
+	if (!spec->used && (r = apply(c, config, val_find(spec->root, STR("containerEdits")), err)) < 0)
 		return r;
 	spec->used = true;
-	return apply(c->arena, config, val_find(device, STR("containerEdits")), err);
+	return apply(c, config, val_find(device, STR("containerEdits")), err);
 }
 
 /* Those above before those below; else as they were. */

@@ -15,23 +15,28 @@
 enum { CHECK_BYTES = 64 << 20, CHECK_FILES = 10000, KEEP_FILES = 1000 };
 #define KEEP_BYTES ((uint64_t)512 << 20)
 
-int layer_tree_check_room(struct layer_tree *t, uint64_t bytes, struct err *err)
+int layer_check_disk(int top, uint64_t bytes, struct err *err)
 {
 	struct statvfs fs;
+	if (fstatvfs(top, &fs) < 0)
+		return err_sys(err, errno, "statvfs");
+	/* a twentieth of a small disk, and never more than half a gigabyte */
+	uint64_t keep = MIN(KEEP_BYTES, (uint64_t)fs.f_blocks * fs.f_frsize / 20);
+	if ((uint64_t)fs.f_bavail * fs.f_frsize < keep + bytes)
+		return err_sys(err, ENOSPC, "unpacking stops when less than %llu bytes are free", (unsigned long long)keep);
+	if (fs.f_files && fs.f_favail < KEEP_FILES)
+		return err_sys(err, ENOSPC, "unpacking stops when less than %d inodes are free", KEEP_FILES);
+	return 0;
+}
+
+int layer_tree_check_room(struct layer_tree *t, uint64_t bytes, struct err *err)
+{
 	t->bytes += bytes;
 	if (t->checked_files && t->bytes - t->checked_bytes < CHECK_BYTES && t->files - t->checked_files < CHECK_FILES)
 		return 0;
 	t->checked_bytes = t->bytes;
 	t->checked_files = MAX(t->files, (uint64_t)1);
-	if (fstatvfs(t->top, &fs) < 0)
-		return err_sys(err, errno, "statvfs");
-	/* a twentieth of a small disk, and never more than half a gigabyte */
-	uint64_t keep = MIN(KEEP_BYTES, (uint64_t)fs.f_blocks * fs.f_frsize / 20);
-	if ((uint64_t)fs.f_bavail * fs.f_frsize < keep)
-		return err_sys(err, ENOSPC, "unpacking stops when less than %llu bytes are free", (unsigned long long)keep);
-	if (fs.f_files && fs.f_favail < KEEP_FILES)
-		return err_sys(err, ENOSPC, "unpacking stops when less than %d inodes are free", KEEP_FILES);
-	return 0;
+	return layer_check_disk(t->top, 0, err);
 }
 
 static int apply_whiteouts(const char *blob, struct layer_tree *t, struct err *err)

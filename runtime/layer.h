@@ -126,6 +126,8 @@ int layer_inherit(int top, const struct layer_left *left, const int *lowers, siz
 
 /* ---- layer.c ---- */
 
+/* -ERR_SYSTEM: too little of the disk that top is on would be left with so many bytes more. */
+int layer_check_disk(int top, uint64_t bytes, struct err *err);
 /* layer_unpack with what is left for layer_inherit (NULL: a link to a lower layer is an error). */
 int layer_unpack_left(const char *blob, const char *into, bool overlay, struct layer_left *left, struct layer_result *ret,
 		      struct err *err);

@@ -116,6 +116,9 @@ static int copy_up(int top, const char *target, const int *lowers, size_t n, str
 		return err_set(err, ERR_INVALID, "No such file in this layer or below");
 	if (fstat(to, &before) < 0)
 		return err_sys(err, errno, "stat");
+	/* a few bytes of a layer can bring up any file again and again */
+	if ((r = layer_check_disk(to, (uint64_t)st.st_blocks * 512, err)) < 0)
+		return r;
 	r = snapshot_copy_file(from, base, to, &st, err);
 	if (r == 0 && utimensat(to, ".", (struct timespec[]){ before.st_atim, before.st_mtim }, 0) < 0)
 		return err_sys(err, errno, "utimens");

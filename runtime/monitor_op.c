@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -539,7 +540,8 @@ static void settle(struct job *j, struct job_result *result, struct monitor_fds 
 		break;
 	case JOB_EXEC:
 		j->exec->pid = result->pid;
-		if (j->exec->signal)
+		/* One that has ended already was waited for: its number may be another's. */
+		if (j->exec->signal && waitid(P_PID, (id_t)result->pid, &(siginfo_t){ 0 }, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0)
 			(void)kill(result->pid, j->exec->signal);
 		if (result->master >= 0) {
 			j->exec->master = result->master;

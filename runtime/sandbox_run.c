@@ -3,6 +3,7 @@
  * removes all that there may be; after a crash the next start does the same.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,6 +83,17 @@ static int mount_shm(const struct sandbox *s, struct arena *a, struct err *err)
 	return 0;
 }
 
+/* A name to mount on. One that is there is not replaced: what another pod has just mounted on it would go. */
+static int make_name(const char *path, struct err *err)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return err_sys(err, errno, "make %s", path);
+	(void)close(fd);
+	return 0;
+}
+
 /* Our own pause needs a folder with nothing but names to mount on. */
 static int make_own_root(const struct sandbox *s, struct arena *a, struct err *err)
 {
@@ -94,8 +106,8 @@ static int make_own_root(const struct sandbox *s, struct arena *a, struct err *e
 	for (size_t i = 0; i < ARRAY_LEN(folders) && r == 0; i++)
 		r = file_make_dirs(runtime_text(a, "%s/%s", root, folders[i]), 0755, err);
 	if (r == 0)
-		r = file_replace(runtime_text(a, "%s/etc/resolv.conf", root), STR(""), 0644, err);
-	return r < 0 ? r : file_replace(pause, STR(""), 0755, err);
+		r = make_name(runtime_text(a, "%s/etc/resolv.conf", root), err);
+	return r < 0 ? r : make_name(pause, err);
 }
 
 struct files {

@@ -1,6 +1,7 @@
 /*
  * User namespaces. A process is needed to make one: a copy of ours that does nothing but wait for the end of a pipe, so that it
- * goes with us whatever happens. It calls the kernel only, since other threads may have held any lock.
+ * goes with us whatever happens. It calls the kernel only, since other threads may have held any lock, and closes all that is ours: two
+ * that had each other's pipe would wait for each other for ever.
  */
 #include "runtime/userns.h"
 
@@ -82,12 +83,14 @@ struct keeper {
 	int pipe;                        /* its end is that of the process */
 };
 
-static void wait_for_end(int own, int other) __attribute__((noreturn));
-static void wait_for_end(int own, int other)
+static void wait_for_end(int own) __attribute__((noreturn));
+static void wait_for_end(int own)
 {
 	char c;
 
-	(void)syscall(SYS_close, other);
+	if (own > 0)
+		(void)syscall(SYS_close_range, 0, own - 1, 0);
+	(void)syscall(SYS_close_range, own + 1, ~0u, 0);
 	(void)syscall(SYS_read, own, &c, sizeof c);
 	for (;;)
 		(void)syscall(SYS_exit_group, 0);
@@ -95,14 +98,14 @@ static void wait_for_end(int own, int other)
 
 static int keeper_start(struct keeper *k, uint64_t flags, struct err *err)
 {
-	struct clone_args args = { .flags = flags };
+	struct clone_args args = { .flags = flags | CLONE_CLEAR_SIGHAND };
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_sys(err, errno, "make a pipe");
 	k->pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
 	if (k->pid == 0)
-		wait_for_end(ends[0], ends[1]);
+		wait_for_end(ends[0]);
 	int sys = errno;
 	(void)close(ends[0]);
 	k->pipe = ends[1];
@@ -197,7 +200,8 @@ int userns_remove(const char *user, struct err *err)
 
 int userns_copy(const char *path, int user, struct err *err)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)user };
+	/* Device files of an image would belong to the namespace's root; those of its own /dev are of other mounts. */
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NODEV, .userns_fd = (uint64_t)user };
 	int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 
 	if (tree < 0)

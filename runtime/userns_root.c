@@ -91,7 +91,7 @@ static int make_overlay(const struct mapping *m, str layers, struct err *err)
 	    fsconfig(config, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 ||
 	    fsconfig(config, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return err_sys(err, errno, "overlayfs over id-mapped layers");
-	int made = fsmount(config, FSMOUNT_CLOEXEC, 0);
+	int made = fsmount(config, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
 	return made < 0 ? err_sys(err, errno, "overlayfs") : made;
 }
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 C8S = os.environ["C8S"]
-FOLDER = os.path.join(os.path.dirname(C8S), "peers")
+FOLDER = os.environ.get("C8S_PEERS") or os.path.join(os.path.dirname(C8S), "peers")
 PATH = os.pathsep.join(os.path.join(FOLDER, "usr", folder) for folder in ("bin", "sbin", "lib/cni"))
 PEERS = {"buildah": "buildah libgpgme11 libassuan0 libdevmapper1.02.1", "conmon": "conmon libglib2.0-0",
          "podman": "podman libgpgme11 libassuan0 libdevmapper1.02.1 libsubid4",
@@ -31,6 +31,8 @@ def libraries():
 def unpack(package):
     """Unpacks a Debian package beside the program under test, without installing it: no service starts, nothing is replaced."""
     os.makedirs(FOLDER, exist_ok=True)
+    if any(name.startswith(package + "_") for name in os.listdir(FOLDER)):
+        return PATH
     for command in (["true"], ["apt-get", "update", "-qq"]):
         subprocess.run(command, capture_output=True)
         if subprocess.run(["apt-get", "download", "-qq", package], cwd=FOLDER, capture_output=True).returncode == 0:
