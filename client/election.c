@@ -168,7 +168,7 @@ static void give_back(struct state *s)
 struct lead {
 	int (*fn)(void *arg);
 	void *arg;
-	struct fiber *keeper;
+	struct fiber *keeper;        /* NULL: it has ended before */
 	int result;
 	bool ended;
 };
@@ -178,7 +178,8 @@ static int lead_run(void *arg)
 	struct lead *l = arg;
 	l->result = l->fn(l->arg);
 	l->ended = true;
-	fiber_cancel(l->keeper);
+	if (l->keeper)
+		fiber_cancel(l->keeper);
 	return l->result;
 }
 
@@ -207,7 +208,7 @@ static int lead_and_keep(struct state *s, int (*fn)(void *arg), void *arg, struc
 	if (r == 0)
 		r = fiber_spawn(lead_run, &l, &leader, err, "leader of " STR_FMT, STR_ARG(s->e->name));
 	if (r == 0 && (r = fiber_join(keeper, &kept, err)) == 0)
-		keeper = NULL;
+		l.keeper = keeper = NULL;
 	if (leader)
 		(void)fiber_stop(TAKE(leader));
 	return r < 0 ? r : l.ended && kept == -ERR_CANCELED ? l.result : kept;

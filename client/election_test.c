@@ -39,7 +39,7 @@ static struct candidate candidate(struct fake *f, const char *name)
 FIBER_TEST(election_has_one_leader_and_the_next_takes_over)
 {
 	struct fake f;
-	clock_virtual_set(0, 0);
+	fake_clock(0);
 	fake_init(&f);
 	struct candidate a = candidate(&f, "a"), b = candidate(&f, "b");
 	struct fiber *fa = start(run, &a);
@@ -66,7 +66,7 @@ FIBER_TEST(election_has_one_leader_and_the_next_takes_over)
 FIBER_TEST(election_gives_the_lease_back_when_asked)
 {
 	struct fake f;
-	clock_virtual_set(0, 0);
+	fake_clock(0);
 	fake_init(&f);
 	struct candidate a = candidate(&f, "a"), b = candidate(&f, "b");
 	a.election.release = true;
@@ -86,7 +86,7 @@ FIBER_TEST(election_gives_the_lease_back_when_asked)
 FIBER_TEST(election_stops_leading_when_it_cannot_renew)
 {
 	struct fake f;
-	clock_virtual_set(0, 0);
+	fake_clock(0);
 	fake_init(&f);
 	struct candidate a = candidate(&f, "a");
 	struct fiber *fa = start(run, &a);
@@ -104,7 +104,7 @@ FIBER_TEST(election_stops_leading_when_it_cannot_renew)
 FIBER_TEST(election_ends_with_the_leaders_own_result)
 {
 	struct fake f;
-	clock_virtual_set(0, 0);
+	fake_clock(0);
 	fake_init(&f);
 	struct candidate a = candidate(&f, "a");
 	a.ends_after_ms = 30000;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "client/informer_index.h"
 #include "codec/atoms.h"
@@ -149,6 +150,12 @@ static const struct client_transport fake_transport = {
 };
 
 /* ---- for tests ---- */
+
+void fake_clock(int64_t wall_ns)
+{
+	clock_virtual_set(0, wall_ns);
+	fiber_settle(); /* the loop looks at the clock once a turn */
+}
 
 void fake_init(struct fake *f)
 {

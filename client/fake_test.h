@@ -29,6 +29,9 @@ struct fake {
 	struct fiber_cond more;
 };
 
+/* (suspends) From now on it is this time, and no time passes but what fibers wait for. */
+void fake_clock(int64_t wall_ns);
+
 void fake_init(struct fake *f);
 void fake_done(struct fake *f);
 /* More of the script. All before it must have been told. */

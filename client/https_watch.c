@@ -31,6 +31,9 @@ int https_watch(struct client *c, const struct client_request *q, struct client_
 	arena_init(&w->arena);
 	watch_frames_init(&w->frames, https_is_proto(http_header_find(w->x.head->headers, w->x.head->n_headers, STR("content-type"))));
 	list_add(&w->x.session->watches, &w->link);
+	/* Certificates may have changed while the answer was waited for. */
+	if (w->x.session != CONTAINER_OF(c, struct https, client)->session)
+		https_watches_break(w->x.session);
 	*ret_watch = &w->watch;
 	return 0;
 }

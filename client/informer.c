@@ -87,7 +87,10 @@ static void change(struct informer *i, str key, struct frozen *object)
 
 static bool same_version(const struct frozen *a, const struct frozen *b)
 {
-	return str_eq(val_str(a->val, metadata, resourceVersion), val_str(b->val, metadata, resourceVersion)) &&
+	str revision = val_str(a->val, metadata, resourceVersion);
+
+	/* What is kept of objects may have none: then nobody can tell. */
+	return revision.n && str_eq(revision, val_str(b->val, metadata, resourceVersion)) &&
 	       str_eq(val_str(a->val, metadata, uid), val_str(b->val, metadata, uid));
 }
 
@@ -140,6 +143,8 @@ static int list_plainly(struct informer *i, struct err *err)
 
 	if (r < 0)
 		return r;
+	if (!val_str(list->val, metadata, resourceVersion).n)
+		return err_set(err, ERR_UNAVAILABLE, "the list does not say how new it is");
 	VAL_EACH(item, val_get(list->val, items)) {
 		CLEANUP(frozen_unrefp) struct frozen *object = val_freeze(*item);
 		arena_reset(&i->scratch);
@@ -203,7 +208,7 @@ static int follow(struct informer *i, struct err *err)
 	};
 	o.list.revision = initial ? STR_NONE : str_of(i->revision);
 	r = client_watch(i->all->client, i->type, &o, &w, err);
-	if (initial && r == -ERR_INVALID) {
+	if (initial && r == -ERR_INVALID && !i->plain_lists) {
 		i->plain_lists = true;
 		return follow(i, err);
 	}
@@ -220,7 +225,7 @@ static int follow(struct informer *i, struct err *err)
 static int informer_run(void *arg)
 {
 	struct informer *i = arg;
-	int64_t pause_ms = PAUSE_MS;
+	int64_t pause_ms = PAUSE_MS, anew_ns = INT64_MIN / 2;
 
 	for (;;) {
 		struct err err = ERR_INIT;
@@ -230,11 +235,15 @@ static int informer_run(void *arg)
 			return -ERR_CANCELED;
 		int64_t took_ms = (clock_now_ns() - begun_ns) / NS_PER_MS;
 		bool too_old = i->revision && (r == -ERR_EXPIRED || r == -ERR_GONE);
-		if (too_old)
+		/* Too old again so soon: whoever listed at once for ever would only add to what keeps the server busy. */
+		bool anew = too_old && clock_now_ns() - anew_ns > PAUSE_MAX_MS * NS_PER_MS;
+		if (too_old) {
 			set_revision(i, STR_NONE);
+			anew_ns = clock_now_ns();
+		}
 		if (took_ms >= QUIET_MS)
 			pause_ms = PAUSE_MS;
-		if (too_old || (r == 0 && took_ms > SHORT_MS))
+		if (anew || (r == 0 && took_ms > SHORT_MS))
 			continue;
 		if (r < 0)
 			log_warn("watch failed, trying again soon", KV("kind", i->type->name), KV("err", &err));

@@ -40,7 +40,7 @@ static void synced(struct informer_listener *l) { buf_add(&CONTAINER_OF(l, struc
 
 static void scene_begin(struct scene *s)
 {
-	clock_virtual_set(0, 0);
+	fake_clock(0);
 	*s = (struct scene){ .told = BUF_INIT(1 << 16), .listener = { .changed = told, .synced = synced } };
 	fake_init(&s->fake);
 	s->all = informers_new(&s->fake.client);
@@ -130,6 +130,20 @@ FIBER_TEST(informer_keeps_its_copy_while_a_list_breaks)
 	CHECK_INT(informer_count(s.pods), 1);
 	CHECK_INT(fiber_sleep_ms(5000, NULL), 0);
 	CHECK_STR(news(&s), "+b ");
+	scene_end(&s);
+}
+
+/* A server that says 410 after every list is not asked for all of it without a pause. */
+FIBER_TEST(informer_pauses_when_it_is_too_old_again_and_again)
+{
+	struct scene s;
+	scene_begin(&s);
+	TELL(&s.fake, ADDED("a", "2"), LISTED("5"), FAIL(ERR_EXPIRED), ADDED("a", "2"), LISTED("5"), FAIL(ERR_EXPIRED), ADDED("b", "6"),
+	     LISTED("7"));
+	fiber_settle();
+	CHECK_STR(news(&s), "+a synced ");
+	CHECK_INT(fiber_sleep_ms(5000, NULL), 0);
+	CHECK_STR(news(&s), "-a +b ");
 	scene_end(&s);
 }
 

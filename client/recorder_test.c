@@ -17,7 +17,7 @@ FIBER_TEST(recorder_makes_events_and_counts_them)
 	struct fake f;
 	struct recorder *r;
 
-	clock_virtual_set(0, 255);
+	fake_clock(255);
 	fake_init(&f);
 	CHECK_INT(recorder_new(&f.client, STR("kubelet"), STR("n1"), &r, NULL), 0);
 	record(r, pod(&a), RECORD_NORMAL, "Started", "Container %s started", "c");
@@ -48,7 +48,7 @@ FIBER_TEST(recorder_waits_for_a_server_that_is_away)
 	struct fake f;
 	struct recorder *r;
 
-	clock_virtual_set(0, 255);
+	fake_clock(255);
 	fake_init(&f);
 	f.fail = ERR_UNAVAILABLE;
 	CHECK_INT(recorder_new(&f.client, STR("kubelet"), STR("n1"), &r, NULL), 0);

@@ -8,7 +8,7 @@ enum { TEXT_SHOWN = 2048 };
 static enum err_code code_of_reason(str reason)
 {
 	for (unsigned code = ERR_NONE + 1; reason.n && code < ERR_MAX; code++)
-		if (str_eq(reason, str_of(err_reason(code))))
+		if (code != ERR_CANCELED && str_eq(reason, str_of(err_reason(code))))
 			return code;
 	return ERR_NONE;
 }
@@ -17,8 +17,9 @@ static enum err_code code_of_status(const struct client_request *q, int status)
 {
 	if (status == 409)
 		return str_eq(q->method, STR("POST")) ? ERR_ALREADY_EXISTS : ERR_CONFLICT;
+	/* That somebody was canceled is for our own fiber to say: those who hear it give their work up. */
 	for (unsigned code = ERR_NONE + 1; code < ERR_MAX; code++)
-		if (err_http_status(code) == status)
+		if (code != ERR_CANCELED && err_http_status(code) == status)
 			return code;
 	return status < 500 ? ERR_BAD_REQUEST : ERR_INTERNAL;
 }

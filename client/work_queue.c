@@ -185,7 +185,7 @@ static void worked(struct entry *e, int r, const struct err *err)
 	e->at_work = false;
 	if (r >= 0) {
 		e->failures = 0;
-	} else if (r != -ERR_CANCELED) {
+	} else if (r != -ERR_CANCELED || fiber_check(NULL) != -ERR_CANCELED) {
 		if (r != -ERR_CONFLICT)
 			log_warn("work failed, trying again later", KV("queue", q->name), KV("key", entry_key(e)), KV("err", err));
 		work_queue_add_again(q, entry_key(e));

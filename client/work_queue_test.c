@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fiber_test.h"
+#include "client/fake_test.h"
 
 struct scene {
 	struct work_queue *queue;
@@ -31,7 +32,7 @@ static int work_with_two(void *arg)
 
 static void scene_begin(struct scene *s, const struct work_queue_options *o)
 {
-	clock_virtual_set(0, 0);
+	fake_clock(0);
 	*s = (struct scene){ .queue = work_queue_new(o), .log = BUF_INIT(1 << 16) };
 }
 

@@ -30,6 +30,7 @@ struct http_peer {
 	str address;                  /* "10.0.0.7:41312" */
 	bool tls;
 	struct x509_st *certificate;  /* as shown by the client; NULL: none */
+	struct stack_st_X509 *chain;  /* shown with it; NULL: not known */
 	long verify_result;           /* 0: it could be verified; else OpenSSL's code */
 	/* For whoever handles the requests: what it learnt about this peer. memo_free is called when the connection ends. */
 	void *memo;

@@ -269,6 +269,7 @@ static int open_conn(struct http_conn *c, struct err *err)
 	c->peer.address = stream_peer_address(c->stream);
 	c->peer.tls = s->o.tls != NULL;
 	c->peer.certificate = stream_peer_certificate(c->stream);
+	c->peer.chain = stream_peer_chain(c->stream);
 	c->peer.verify_result = stream_peer_verify_result(c->stream);
 	if (!str_eq(stream_alpn(c->stream), STR("h2")))
 		return sniff(c, err);

@@ -168,13 +168,14 @@ int http_proxy_find(struct arena *a, const struct url *u, struct http_proxy *ret
 static int read_answer(struct stream *s, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	CLEANUP(buf_done) struct buf in = BUF_INIT(HEAD_MAX);
+	char piece[1024];
+	/* One piece more than the parser takes, so that it is the parser that complains. */
+	CLEANUP(buf_done) struct buf in = BUF_INIT(HEAD_MAX + sizeof(piece));
 	struct http1_parser p;
 	struct http1_head head;
 	size_t used;
 	http1_response_init(&p, HEAD_MAX, true);
 	for (;;) {
-		char piece[1024];
 		ssize_t n = stream_read(s, piece, sizeof(piece), err);
 		if (n <= 0)
 			return n < 0 ? (int)n : err_set(err, ERR_UNAVAILABLE, "unexpected EOF");

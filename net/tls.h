@@ -10,6 +10,7 @@
 
 struct tls_context;
 struct x509_st;
+struct stack_st_X509;
 
 enum tls_client_auth {
 	TLS_CLIENT_AUTH_NONE,    /* do not ask for a certificate */

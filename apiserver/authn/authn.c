@@ -260,7 +260,7 @@ struct certified {
 	struct err user_error, proxy_error;
 	int64_t checked_ns;
 	unsigned generation;          /* of those whom users and proxies are certified by */
-	bool vouched;                 /* an authority has vouched for it, with nobody in between */
+	bool vouched;                 /* an authority has vouched for it */
 };
 
 /* Certificates expire while connections live, so once in a while they are looked at again. */
@@ -274,13 +274,14 @@ static void certified_free(void *memo)
 }
 
 /*
- * TLS has looked at the certificate once; the authorities may be others since. Where somebody stood between them and it, only TLS
- * knows more, and a new connection is needed for that.
+ * TLS has looked at the certificate once; the authorities may be others since, also before the first request. In a session that
+ * goes on from another connection nobody knows any more who stood between them and it: there only those count who lose a word that
+ * they had.
  */
 static bool is_disowned(const struct authn *n, const struct http_peer *peer, struct certified *c)
 {
-	bool vouched = n->clients && authorities_check(n->clients, peer->certificate) == X509_V_OK;
-	bool disowned = c->vouched && !vouched;
+	bool vouched = n->clients && authorities_check(n->clients, peer->certificate, peer->chain) == X509_V_OK;
+	bool disowned = n->clients && (c->vouched || peer->chain) && !vouched;
 	c->vouched |= vouched;
 	return disowned;
 }
@@ -298,7 +299,7 @@ static void certify(const struct authn *n, struct http_peer *peer, struct certif
 	if (c->user_result > 0)
 		authn_add_authenticated(&c->arena, &c->user);
 	if (n->proxies)
-		c->proxy_result = request_header_check(n->proxies, peer->certificate, &c->proxy_error);
+		c->proxy_result = request_header_check(n->proxies, peer->certificate, peer->chain, &c->proxy_error);
 }
 
 static const struct certified *certified_of(const struct authn *n, struct http_peer *peer)

@@ -7,6 +7,7 @@
 
 struct jwt_keys;
 struct x509_st;
+struct stack_st_X509;
 
 /*
  * One who may know whom a token stands for: as authn_token() without the rest of the chain. There is at least one audience. Who
@@ -56,7 +57,7 @@ int request_header_run(struct request_header *h, struct err *err);
 /* Grows when the authorities change: what was found out about a certificate before is to be found out again. */
 unsigned request_header_generation(const struct request_header *h);
 /* Whether this certificate is one of a proxy that we trust; -ERR_UNAUTHORIZED when not. */
-int request_header_check(const struct request_header *h, struct x509_st *cert, struct err *err);
+int request_header_check(const struct request_header *h, struct x509_st *cert, struct stack_st_X509 *chain, struct err *err);
 /* Whom the headers of a proxy's request name, in its arena; false: nobody. */
 bool request_header_user(const struct request_header *h, const struct request *q, struct user *ret);
 /* Whether a header (its name in lower case) is one that only proxies may use. h may be NULL: then those by Kubernetes' names. */

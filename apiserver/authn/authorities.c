@@ -93,11 +93,11 @@ int authorities_run(struct authorities *t, struct err *err)
 
 unsigned authorities_generation(const struct authorities *t) { return t->generation; }
 
-int authorities_check(const struct authorities *t, struct x509_st *cert)
+int authorities_check(const struct authorities *t, struct x509_st *cert, struct stack_st_X509 *chain)
 {
 	X509_STORE_CTX *ctx = X509_STORE_CTX_new();
 	int code = X509_V_ERR_UNSPECIFIED;
-	if (ctx && X509_STORE_CTX_init(ctx, t->store, cert, NULL) == 1)
+	if (ctx && X509_STORE_CTX_init(ctx, t->store, cert, chain) == 1)
 		code = X509_verify_cert(ctx) == 1 ? X509_V_OK : X509_STORE_CTX_get_error(ctx);
 	X509_STORE_CTX_free(ctx);
 	ERR_clear_error();

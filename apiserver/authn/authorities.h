@@ -1,6 +1,5 @@
 /*
- * Whose certificates are believed: the authorities in a file, which may be another one tomorrow. Certificates between an authority
- * and the one that is checked are not known here.
+ * Whose certificates are believed: the authorities in a file, which may be another one tomorrow.
  */
 #ifndef C8S_APISERVER_AUTHN_AUTHORITIES_H
 #define C8S_APISERVER_AUTHN_AUTHORITIES_H
@@ -9,6 +8,7 @@
 
 struct authorities;
 struct x509_st;
+struct stack_st_X509;
 
 /* file lives as long as they do; of: whom they vouch for, for the log. It blocks. */
 int authorities_open(const char *file, const char *of, struct authorities **ret, struct err *err);
@@ -17,7 +17,10 @@ void authorities_free(struct authorities *t); /* NULL is fine */
 int authorities_run(struct authorities *t, struct err *err);
 /* Another number each time they are other ones. */
 unsigned authorities_generation(const struct authorities *t);
-/* OpenSSL's X509_V_OK when one of them vouches for it and it is valid now, or its code for why not. */
-int authorities_check(const struct authorities *t, struct x509_st *cert);
+/*
+ * OpenSSL's X509_V_OK when one of them vouches for it, maybe by others in between (chain; NULL: none), and it is valid now, or its
+ * code for why not.
+ */
+int authorities_check(const struct authorities *t, struct x509_st *cert, struct stack_st_X509 *chain);
 
 #endif

@@ -41,6 +41,7 @@ struct oidc_provider {
 	int fetch_result;
 	struct err fetch_err;
 	struct fiber_cond fetched;
+	struct fiber *fetcher;        /* the last one, which may have ended; NULL: never */
 };
 
 struct val oidc_provider_config(const struct oidc_provider *p) { return p->config->val; }
@@ -177,27 +178,37 @@ static int fetch_keys_now(struct oidc_provider *p, struct err *err)
 	return 0;
 }
 
-/* (suspends) One fetch for all who want it at a time. */
+static int fetch_run(void *arg)
+{
+	struct oidc_provider *p = arg;
+	err_clear(&p->fetch_err);
+	p->fetch_result = fetch_keys_now(p, &p->fetch_err);
+	p->fetching = false;
+	p->fetched_once = true;
+	p->fetched_ns = clock_now_ns();
+	p->fetches++;
+	fiber_cond_broadcast(&p->fetched);
+	return 0;
+}
+
+/*
+ * (suspends) One fetch for all who want it at a time; on a fiber of its own, because a request's end or its short timeout, which
+ * strangers choose, must not be what the others hear.
+ */
 static int fetch_keys(struct oidc_provider *p, struct err *err)
 {
+	unsigned before = p->fetches;
 	int r;
-	do {
-		unsigned before = p->fetches;
-		if (!p->fetching) {
-			p->fetching = true;
-			err_clear(&p->fetch_err);
-			p->fetch_result = fetch_keys_now(p, &p->fetch_err);
-			p->fetching = false;
-			p->fetched_once = true;
-			p->fetched_ns = clock_now_ns();
-			p->fetches++;
-			fiber_cond_broadcast(&p->fetched);
-		}
-		while (p->fetches == before)
-			if ((r = fiber_cond_wait(&p->fetched, err)) < 0)
-				return r;
-		/* One who was canceled while fetching for all does not speak for the others. */
-	} while (p->fetch_result == -ERR_CANCELED && fiber_check(NULL) == 0);
+	if (!p->fetching) {
+		if (p->fetcher)
+			(void)fiber_stop(TAKE(p->fetcher));
+		if ((r = fiber_spawn(fetch_run, p, &p->fetcher, err, "OpenID keys")) < 0)
+			return r;
+		p->fetching = true;
+	}
+	while (p->fetches == before)
+		if ((r = fiber_cond_wait(&p->fetched, err)) < 0)
+			return r;
 	if (p->fetch_result < 0 && err)
 		*err = p->fetch_err;
 	return p->fetch_result;
@@ -214,6 +225,8 @@ int oidc_provider_find(struct oidc_provider *p, struct err *err)
 		if (discover(p, &e) < 0)
 			log_error("oidc authenticator: async token verifier", KV("issuer", oidc_provider_issuer(p)), KV("error", &e));
 		p->looking = false;
+		if (!p->keys_url && fiber_check(NULL) < 0)
+			p->looked = false; /* we had no time: that says nothing about the provider */
 	}
 	return p->keys_url ? 0 : err_set(err, ERR_UNAVAILABLE, "verifier not initialized for issuer: \"" STR_FMT "\"",
 					 STR_ARG(oidc_provider_issuer(p)));
@@ -359,6 +372,8 @@ void oidc_provider_free(struct oidc_provider *p)
 {
 	if (!p)
 		return;
+	if (p->fetcher)
+		(void)fiber_stop(TAKE(p->fetcher));
 	if (p->http)
 		http_client_free(p->http);
 	tls_context_free(p->tls);

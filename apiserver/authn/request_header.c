@@ -34,9 +34,9 @@ static bool is_among(const struct names *names, str s)
 	return false;
 }
 
-int request_header_check(const struct request_header *h, struct x509_st *cert, struct err *err)
+int request_header_check(const struct request_header *h, struct x509_st *cert, struct stack_st_X509 *chain, struct err *err)
 {
-	int code = authorities_check(h->trusted, cert);
+	int code = authorities_check(h->trusted, cert, chain);
 	if (code != X509_V_OK)
 		return err_set(err, ERR_UNAUTHORIZED, "x509: %s", X509_verify_cert_error_string(code));
 	if (!authn_x509_is_for_clients(cert))
