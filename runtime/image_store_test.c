@@ -116,7 +116,7 @@ static int in_order(void *arg)
 	CHECK_INT(image_find(w->images, STR(""), &w->arena, &again, &err), -ERR_NOT_FOUND);
 	CHECK_INT(image_find(w->images, STR("sha256:"), &w->arena, &again, &err), -ERR_NOT_FOUND);
 	CHECK_INT(image_pin(w->images, STR("a"), true, &err), 0);
-	CHECK_INT(image_pin(w->images, STR("c"), true, &err), -ERR_NOT_FOUND);
+	CHECK_INT(image_pin(w->images, STR("nobody"), true, &err), -ERR_NOT_FOUND);
 	images_free(w->images);
 	open_images(w);
 	CHECK_INT(image_list(w->images, &w->arena, &list, &n, &err), 0);
