@@ -71,7 +71,12 @@ static int keep_config(const struct creation *c, struct err *err)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	int r = file_read(arena_printf(&a, "%s/config.json", c->spec.bundle).p, &text, err);
 
-	return r < 0 ? r : file_replace(arena_printf(&a, "%s/config.json", c->state.folder).p, buf_str(&text), 0600, err);
+	if (r < 0)
+		return r;
+	/* Nobody looks for it before there is a state. */
+	CLEANUP(fd_close) int fd = openat(c->state.dir, "config.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd < 0 ? err_sys(err, errno, "%s/config.json", c->state.folder) :
+			file_write_fd(fd, buf_str(&text), -1, c->state.folder, err);
 }
 
 static int fill_state(struct creation *c, struct err *err)
