@@ -403,7 +403,8 @@ def main():
             print(f"1..0 # SKIP {why}")
             return
         enter_namespaces()
-    FOLDER = tempfile.mkdtemp(prefix=NAME + "-")
+    FOLDER = f"{tempfile.gettempdir()}/{NAME}"  # a part of names of images, which may not have "-_" in them
+    os.mkdir(FOLDER, 0o700)
     os.makedirs(f"{FOLDER}/bin")
     shutil.copy(peers.static_pod(), f"{FOLDER}/bin/runc")
     try:
