@@ -91,7 +91,7 @@ static int write_cert(const char *path, X509 *cert, struct err *err)
 }
 
 /* Reads what there is of a pair; what is missing stays NULL. */
-static int read_pair(struct arena *a, const char *dir, const char *name, struct pair *p, struct err *err)
+static int read_pair(struct arena *a, const char *dir, const char *name, struct key_pair *p, struct err *err)
 {
 	int r = key_read(key_path(a, dir, name), &p->key, err);
 	if (r == 0 || r == -ERR_NOT_FOUND)
@@ -106,7 +106,7 @@ static bool signed_by(X509 *cert, const X509 *ca)
 }
 
 /* Why a certificate has to be made (again); NULL: it is good, or not ours. */
-static const char *why_make(const struct pair *p, const struct pair *ca, const struct cert_request *q)
+static const char *why_make(const struct key_pair *p, const struct key_pair *ca, const struct cert_request *q)
 {
 	if (!p->cert)
 		return "there was none";
@@ -126,7 +126,7 @@ static const char *why_make(const struct pair *p, const struct pair *ca, const s
 }
 
 /* Without the key of an authority nothing can be signed, which is fine as long as nothing has to be. */
-static int check_signer(const char *dir, const struct pair *p, const struct pair *ca, const struct member_of_pki *m,
+static int check_signer(const char *dir, const struct key_pair *p, const struct key_pair *ca, const struct member_of_pki *m,
 			struct err *err)
 {
 	if (ca && !ca->key)
@@ -142,7 +142,7 @@ static int check_signer(const char *dir, const struct pair *p, const struct pair
 }
 
 static int ensure_pair(struct arena *a, const char *dir, const struct member_of_pki *m, const struct cert_request *q,
-		       struct pair *p, const struct pair *ca, struct err *err)
+		       struct key_pair *p, const struct key_pair *ca, struct err *err)
 {
 	int written = 0, r = read_pair(a, dir, m->name, p, err);
 	if (r < 0)
@@ -171,7 +171,7 @@ static int ensure_pair(struct arena *a, const char *dir, const struct member_of_
 
 static int ensure_service_account_key(struct arena *a, const char *dir, struct err *err)
 {
-	CLEANUP(pair_done) struct pair p = { 0 };
+	CLEANUP(key_pair_done) struct key_pair p = { 0 };
 	CLEANUP(buf_done) struct buf b = BUF_INIT(PEM_MAX);
 	const char *public_path = pki_path(a, dir, "sa.pub");
 	struct stat st;
@@ -218,7 +218,7 @@ static int ensure_admin_conf(struct arena *a, const struct pki_options *o, struc
 
 /* ---- all of it ---- */
 
-static int ensure_members(struct arena *a, const struct pki_options *o, struct pair *pairs, struct err *err)
+static int ensure_members(struct arena *a, const struct pki_options *o, struct key_pair *pairs, struct err *err)
 {
 	int written = 0, r;
 
@@ -241,7 +241,7 @@ static int ensure_members(struct arena *a, const struct pki_options *o, struct p
 int pki_ensure(const struct pki_options *o, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct pair pairs[ARRAY_LEN(members)] = { 0 };
+	struct key_pair pairs[ARRAY_LEN(members)] = { 0 };
 	int written, r = 0;
 
 	if (!o->needs)
@@ -250,7 +250,7 @@ int pki_ensure(const struct pki_options *o, struct err *err)
 		return r;
 	written = ensure_members(&a, o, pairs, err);
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
-		pair_done(&pairs[i]);
+		key_pair_done(&pairs[i]);
 	if (written < 0)
 		return written;
 	if ((o->needs & PKI_SERVICE_ACCOUNTS) && (r = ensure_service_account_key(&a, o->dir, err)) < 0)

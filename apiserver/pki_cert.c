@@ -11,11 +11,11 @@
 
 enum { FILE_MAX = 1 << 20, SERIAL_BYTES = 16, DAY_S = 24 * 3600, BACKDATED_S = 300 };
 
-void pair_done(struct pair *p)
+void key_pair_done(struct key_pair *p)
 {
 	EVP_PKEY_free(p->key);
 	X509_free(p->cert);
-	*p = (struct pair){ 0 };
+	*p = (struct key_pair){ 0 };
 }
 
 static int failed(struct err *err, const char *what)
@@ -100,7 +100,7 @@ static bool set_serial(X509 *cert)
 	return ok;
 }
 
-static bool set_times(X509 *cert, const struct cert_request *q, const struct pair *ca)
+static bool set_times(X509 *cert, const struct cert_request *q, const struct key_pair *ca)
 {
 	int64_t from = now_s() - BACKDATED_S, until = now_s() + (int64_t)q->days * DAY_S;
 
@@ -111,7 +111,7 @@ static bool set_times(X509 *cert, const struct cert_request *q, const struct pai
 	return ASN1_TIME_set(X509_getm_notBefore(cert), from) && ASN1_TIME_set(X509_getm_notAfter(cert), until);
 }
 
-int cert_make(const struct cert_request *q, struct evp_pkey_st *key, const struct pair *ca, struct x509_st **ret,
+int cert_make(const struct cert_request *q, struct evp_pkey_st *key, const struct key_pair *ca, struct x509_st **ret,
 	      struct err *err)
 {
 	X509 *cert = X509_new();

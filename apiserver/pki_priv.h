@@ -8,12 +8,12 @@ struct x509_st;
 struct evp_pkey_st;
 
 /* A key and its certificate. */
-struct pair {
+struct key_pair {
 	struct evp_pkey_st *key;
 	struct x509_st *cert;
 };
 
-void pair_done(struct pair *p);
+void key_pair_done(struct key_pair *p);
 
 /* What a certificate is to say. */
 struct cert_request {
@@ -26,7 +26,7 @@ struct cert_request {
 
 int key_make(struct evp_pkey_st **ret, struct err *err);
 /* A certificate for the key, signed by ca, or by the key itself when ca is NULL. It does not outlive the ca's. */
-int cert_make(const struct cert_request *q, struct evp_pkey_st *key, const struct pair *ca, struct x509_st **ret,
+int cert_make(const struct cert_request *q, struct evp_pkey_st *key, const struct key_pair *ca, struct x509_st **ret,
 	      struct err *err);
 
 /* PEM, in the forms that Go's tools write. */

@@ -216,6 +216,12 @@ FIBER_TEST(client_tells_errors)
 		{ 504, "text/plain", "", -ERR_TIMEOUT,
 		  "504: the server was unable to return a response in the time allotted, but may still be processing "
 		  "the request (get pods web)" },
+		/* canceled is only who was canceled here */
+		{ 499, "text/plain", "", -ERR_BAD_REQUEST,
+		  "400: the server responded with the status code 499 but did not return more information (get pods web)" },
+		{ 500, "application/json",
+		  "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"m\","
+		  "\"reason\":\"Canceled\",\"code\":500}", -ERR_INTERNAL, "500: m" },
 		{ 302, "text/plain", "", -ERR_BAD_REQUEST,
 		  "400: the server responded with the status code 302 but did not return more information (get pods web)" },
 		/* answers that are none */

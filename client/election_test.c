@@ -114,3 +114,57 @@ FIBER_TEST(election_ends_with_the_leaders_own_result)
 	fake_done(&f);
 	clock_virtual_off();
 }
+
+struct bystander {
+	struct candidate candidate;
+	struct fiber *fiber;
+	unsigned before;             /* so many fibers come and go before it */
+	int result;
+};
+
+static int nothing(void *arg) { return arg ? 0 : -1; }
+
+static int stand_by(void *arg)
+{
+	struct bystander *b = arg;
+	return b->result = fiber_sleep_ms(1000 * 1000, NULL);
+}
+
+/* A leader that still starts something when it is told to stop; the fiber that kept the lease has ended by then. */
+static int lead_and_leave(void *arg)
+{
+	struct bystander *b = arg;
+	int r = fiber_sleep_ms(1000 * 1000, NULL);
+	SHIELD_SCOPE();
+	for (unsigned i = 0; i < b->before; i++)
+		CHECK_INT(join(start(nothing, b)), 0);
+	CHECK_INT(fiber_spawn(stand_by, b, &b->fiber, NULL, "bystander"), 0);
+	fiber_settle();
+	return r;
+}
+
+static int run_and_leave(void *arg)
+{
+	struct bystander *b = arg;
+	return election_run(&b->candidate.election, lead_and_leave, b, NULL);
+}
+
+/* Fibers lie in their stacks at one of a few places, by their number: one of these would be where the one that kept the lease was. */
+FIBER_TEST(election_that_is_lost_cancels_nobody_else)
+{
+	for (unsigned before = 0; before < 16; before++) {
+		struct fake f;
+		fake_clock(0);
+		fake_init(&f);
+		struct bystander b = { .candidate = candidate(&f, "a"), .before = before };
+		struct fiber *fb = start(run_and_leave, &b);
+		CHECK_INT(fiber_sleep_ms(5000, NULL), 0);
+		f.fail = ERR_UNAVAILABLE;
+		CHECK_INT(join(fb), -ERR_UNAVAILABLE);
+		CHECK_INT(fiber_sleep_ms(5000, NULL), 0);
+		CHECK_INT(b.result, 0);
+		(void)fiber_stop(b.fiber);
+		fake_done(&f);
+		clock_virtual_off();
+	}
+}

@@ -22,6 +22,7 @@ struct tls_server {
 	uint16_t port;
 	char peer[64];               /* the client's name in the last request; "" for none */
 	int requests;
+	bool holds;                  /* watches are not answered while it is so */
 };
 
 /* A watch that never says anything. */
@@ -45,6 +46,9 @@ static int handle(struct http_exchange *x, void *arg)
 		http_answer(x, 200, &json, 1, STR(POD));
 		return 0;
 	}
+	while (s->holds)
+		if (fiber_sleep_ms(1, NULL) < 0)
+			return 0;
 	struct http_source *source = mem_zalloc(sizeof(*source));
 	*source = (struct http_source){ .fill = wait_for_ever, .stop = stop_waiting };
 	http_answer_source(x, 200, &json, 1, source, -1);
@@ -172,6 +176,46 @@ FIBER_TEST(https_follows_certificates_in_files)
 	tls_server_done(&s);
 }
 
+struct opening {
+	struct client *client;
+	struct client_watch *watch;
+};
+
+static int open_watch(void *arg)
+{
+	struct opening *o = arg;
+	return client_watch(o->client, TYPE(core_v1, Pod), NULL, &o->watch, NULL);
+}
+
+/* A watch whose answer comes when the certificate has changed belongs to the old one, too. */
+FIBER_TEST(https_ends_watches_that_were_being_opened)
+{
+	struct tls_server s;
+	tls_server_init(&s);
+	struct test_cert one = test_cert_new("one", "DNS:c", &s.ca), two = test_cert_new("two", "DNS:c", &s.ca);
+	struct client_config config = config_of(&s);
+	config.client_cert_file = str_of(put_file(&s.folder, "crt", one.cert, 0600));
+	config.client_key_file = str_of(put_file(&s.folder, "key", one.key, 0600));
+	struct opening o = { .client = client_of(&config) };
+	s.holds = true;
+	struct fiber *f = start(open_watch, &o);
+	while (s.requests < 1)
+		CHECK_INT(fiber_sleep_ms(1, NULL), 0);
+	put_file(&s.folder, "crt", two.cert, 0600);
+	put_file(&s.folder, "key", two.key, 0600);
+	CHECK_INT(fiber_sleep_ms(1050, NULL), 0);
+	CHECK_STR(get(&s, o.client), "ok two");
+	s.holds = false;
+	CHECK_INT(join(f), 0);
+	DEADLINE_SCOPE(2000);
+	CHECK_INT(watch_one(o.watch), -ERR_UNAVAILABLE);
+	client_watch_free(o.watch);
+	client_free(o.client);
+	test_cert_done(&one);
+	test_cert_done(&two);
+	tls_server_done(&s);
+}
+
 FIBER_TEST(https_takes_certificates_of_programs)
 {
 	struct tls_server s;
@@ -216,7 +260,7 @@ struct proxy {
 	int fd;
 	uint16_t port, target;
 	struct tls_context *tls;     /* NULL: in the clear */
-	bool socks, refuses;
+	bool socks, refuses, endless;
 	struct fiber_group fibers;
 	struct fiber *fiber;
 	char asked[512];
@@ -240,6 +284,16 @@ static int pass_on(void *arg)
 	return 0;
 }
 
+/* The head of an answer that would have no end; its first piece is read alone, so that all together are no round number. */
+static bool talk(struct stream *s)
+{
+	CLEANUP(mem_freep) char *more = mem_zalloc(1 << 20);
+	memset(more, 'x', 1 << 20);
+	if (stream_write(s, "HTTP/1.1 200 OK\r\nX: ", 20, NULL) == 0 && fiber_sleep_ms(20, NULL) == 0)
+		(void)stream_write(s, more, 1 << 20, NULL);
+	return false;
+}
+
 /* What the client says first, and the answer. */
 static bool agree_http(struct proxy *p, struct stream *s)
 {
@@ -251,6 +305,8 @@ static bool agree_http(struct proxy *p, struct stream *s)
 		n += (size_t)got;
 		p->asked[n] = '\0';
 	}
+	if (p->endless)
+		return talk(s);
 	str answer = p->refuses ? STR("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: "
 			  "0\r\n\r\n") : STR("HTTP/1.1 200 OK\r\n\r\n");
 	return stream_write(s, answer.p, answer.n, NULL) == 0 && !p->refuses;
@@ -377,6 +433,23 @@ FIBER_TEST(https_goes_through_proxies)
 				break;
 		}
 	}
+	proxy_done(&p);
+	tls_server_done(&s);
+}
+
+FIBER_TEST(https_bounds_what_a_proxy_says)
+{
+	struct tls_server s;
+	struct proxy p;
+	tls_server_init(&s);
+	proxy_init(&p, s.port);
+	p.endless = true;
+	struct client_config config = config_of(&s);
+	config.proxy_url = arena_printf(&s.folder.arena, "http://127.0.0.1:%u", p.port);
+	struct client *c = client_of(&config);
+	str got = get(&s, c);
+	CHECK_STR(str_skip(got, got.n - strlen("malformed HTTP response")), "malformed HTTP response");
+	client_free(c);
 	proxy_done(&p);
 	tls_server_done(&s);
 }

@@ -38,16 +38,18 @@ static void told(struct informer_listener *l, struct frozen *old, struct frozen 
 
 static void synced(struct informer_listener *l) { buf_add(&CONTAINER_OF(l, struct scene, listener)->told, STR("synced ")); }
 
-static void scene_begin(struct scene *s)
+static void scene_begin_keeping(struct scene *s, struct val (*keep)(struct arena *a, struct val object))
 {
 	fake_clock(0);
 	*s = (struct scene){ .told = BUF_INIT(1 << 16), .listener = { .changed = told, .synced = synced } };
 	fake_init(&s->fake);
 	s->all = informers_new(&s->fake.client);
-	s->pods = informers_get(s->all, TYPE(core_v1, Pod), &(struct informer_options){ .fields = STR("spec.nodeName=n1") });
+	s->pods = informers_get(s->all, TYPE(core_v1, Pod), &(struct informer_options){ .fields = STR("spec.nodeName=n1"), .keep = keep });
 	informer_listen(s->pods, &s->listener);
 	CHECK_INT(informers_start(s->all, NULL), 0);
 }
+
+static void scene_begin(struct scene *s) { scene_begin_keeping(s, NULL); }
 
 static void scene_end(struct scene *s)
 {
@@ -144,6 +146,42 @@ FIBER_TEST(informer_pauses_when_it_is_too_old_again_and_again)
 	CHECK_STR(news(&s), "+a synced ");
 	CHECK_INT(fiber_sleep_ms(5000, NULL), 0);
 	CHECK_STR(news(&s), "-a +b ");
+	scene_end(&s);
+}
+
+/* A server that refuses streamed lists, and whose own do not say how new they are, is asked again after a pause each. */
+FIBER_TEST(informer_pauses_when_lists_have_no_revision)
+{
+	enum { REFUSALS = 200 };
+	static struct fake_step steps[REFUSALS];
+	struct scene s;
+	scene_begin(&s);
+	struct val list = OBJECT(&s.arena, F(kind, VAL_LIT("PodList")), F(apiVersion, VAL_LIT("v1")));
+	CLEANUP(frozen_unrefp) struct frozen *answer = val_freeze(list);
+	(void)omap_put(s.fake.objects, STR("pods//"), answer);
+	for (size_t i = 0; i < REFUSALS; i++)
+		steps[i] = (struct fake_step)REFUSE(ERR_INVALID);
+	fake_tell(&s.fake, steps, REFUSALS);
+	fiber_settle();
+	CHECK_INT(fiber_sleep_ms(60000, NULL), 0);
+	CHECK(s.fake.at < 10);
+	CHECK(!informer_synced(s.pods));
+	scene_end(&s);
+}
+
+static struct val keep_name(struct arena *a, struct val object)
+{
+	return OBJECT(a, F(metadata, OBJECT(a, F(name, val_get(object, metadata, name)), F(namespace, val_get(object, metadata, namespace)))));
+}
+
+/* What is kept does not say how new it is: after a list, everything may be another. */
+FIBER_TEST(informer_misses_no_change_of_what_it_keeps_in_part)
+{
+	struct scene s;
+	scene_begin_keeping(&s, keep_name);
+	TELL(&s.fake, ADDED("a", "2"), LISTED("5"), FAIL(ERR_EXPIRED), ADDED("a", "8"), LISTED("10"));
+	fiber_settle();
+	CHECK_STR(news(&s), "+a synced ~a ");
 	scene_end(&s);
 }
 

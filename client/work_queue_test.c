@@ -91,6 +91,19 @@ FIBER_TEST(work_queue_backs_off_per_key_and_forgets)
 	scene_end(&s, f);
 }
 
+/* That something was canceled on the way to the result does not mean that the worker is. */
+FIBER_TEST(work_queue_tries_again_what_others_canceled)
+{
+	struct scene s;
+	scene_begin(&s, &(struct work_queue_options){ .name = "test", .base_ms = 10, .max_ms = 40 });
+	s.result = -ERR_CANCELED;
+	struct fiber *f = start(work_with_two, &s);
+	work_queue_add(s.queue, STR("a"));
+	CHECK_INT(fiber_sleep_ms(20, NULL), 0);
+	CHECK_STR(buf_str(&s.log), "a@0 a@10 ");
+	scene_end(&s, f);
+}
+
 FIBER_TEST(work_queue_limits_all_that_fail_together)
 {
 	struct scene s;

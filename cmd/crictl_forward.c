@@ -1,6 +1,10 @@
 /*
- * crictl port-forward: connections to local ports are passed on to a pod. All go over one SPDY session, which may itself travel in
- * WebSocket messages; each has a stream for data and one for an error, which belong together by a request id.
+ * crictl port-forward: connections to local ports are passed on to a pod. Each goes over a SPDY session of its own, which may itself
+ * travel in WebSocket messages, with a stream for data and one for an error, which belong together by a request id.
+ *
+ * One session could carry them all, but then they hold each other up: SPDY as Kubernetes speaks it has no windows, and in servers made
+ * with spdystream (containerd, CRI-O) data for a stream that nobody reads, as of a port where nobody listens, blocks every fifth stream
+ * of its session for good. Kubernetes' own client gives up all connections for that reason when one has failed.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,13 +20,11 @@
 #include "codec/atoms.h"
 #include "codec/types.h"
 
-enum { PIECE = 32 << 10, BACKLOG = 128, CONNECTIONS_MAX = 1000, ERROR_MAX = 4096, LINGER_MS = 5000, CLOSE_MS = 1000 };
+enum { PIECE = 32 << 10, BACKLOG = 128, CONNECTIONS_MAX = 1000, ERROR_MAX = 4096, LINGER_MS = 5000, CLOSE_MS = 1000, PING_MS = 60 * 1000 };
 
 struct forward {
-	struct spdy *session;
-	struct ws *ws;                       /* in which it travels; NULL: it does not */
-	int tunnel;                          /* our end towards it; -1 */
-	struct fiber_group group, pumps;
+	struct crictl *c;
+	struct fiber_group group;
 	struct listener {
 		struct forward *f;
 		int fd[2];                   /* for IPv4 and IPv6; -1: none */
@@ -32,55 +34,99 @@ struct forward {
 	unsigned requests, connections;
 };
 
-/* ---- SPDY in WebSocket messages ---- */
+/* ---- sessions ---- */
+
+struct session {
+	struct crictl c;                     /* what was asked for, with memory that ends with the session */
+	struct crictl_dialer dialer;
+	struct spdy *spdy;
+	struct ws *ws;                       /* in which it travels; NULL: it does not */
+	int tunnel;                          /* our end towards it; -1 */
+	struct fiber_group pumps;
+};
 
 static int pump_in(void *arg)
 {
-	struct forward *f = arg;
+	struct session *s = arg;
 	str data;
 	bool last;
 
-	while (ws_read_part(f->ws, &data, &last, NULL) > 0 && (!data.n || fiber_write(f->tunnel, data.p, data.n, NULL) == 0))
+	while (ws_read_part(s->ws, &data, &last, NULL) > 0 && (!data.n || fiber_write(s->tunnel, data.p, data.n, NULL) == 0))
 		;
-	(void)shutdown(f->tunnel, SHUT_RDWR);
+	(void)shutdown(s->tunnel, SHUT_RDWR);
 	return 0;
 }
 
 static int pump_out(void *arg)
 {
-	struct forward *f = arg;
+	struct session *s = arg;
 	CLEANUP(mem_freep) char *room = mem_alloc(PIECE);
 	ssize_t n;
 
-	while ((n = fiber_read(f->tunnel, room, PIECE, NULL)) > 0 && ws_write(f->ws, WS_BINARY, str_span(room, (size_t)n), NULL) == 0)
+	while ((n = fiber_read(s->tunnel, room, PIECE, NULL)) > 0 && ws_write(s->ws, WS_BINARY, str_span(room, (size_t)n), NULL) == 0)
 		;
-	(void)shutdown(f->tunnel, SHUT_RDWR);
+	(void)shutdown(s->tunnel, SHUT_RDWR);
 	return 0;
 }
 
-static int open_tunnel(struct forward *f, struct crictl_dialer *d, struct err *err)
+static int open_tunnel(struct session *s, struct err *err)
 {
 	static const char *const protocols[] = { "SPDY/3.1+portforward.k8s.io", NULL };
 	const char *protocol;
-	int ends[2], r = crictl_dial_ws(d, protocols, &f->ws, &protocol, err);
+	int ends[2], r = crictl_dial_ws(&s->dialer, protocols, &s->ws, &protocol, err);
 
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
 		return err_sys(err, errno, "a pair of sockets");
-	f->tunnel = ends[0];
-	if ((r = spdy_new(stream_of_fd(ends[1]), &(struct spdy_options){ .client = true }, &f->session, err)) < 0 ||
-	    (r = fiber_group_spawn(&f->pumps, pump_in, f, err, "tunnel in")) < 0)
+	s->tunnel = ends[0];
+	if ((r = spdy_new(stream_of_fd(ends[1]), &(struct spdy_options){ .client = true }, &s->spdy, err)) < 0 ||
+	    (r = fiber_group_spawn(&s->pumps, pump_in, s, err, "tunnel in")) < 0)
 		return r;
-	return fiber_group_spawn(&f->pumps, pump_out, f, err, "tunnel out");
+	return fiber_group_spawn(&s->pumps, pump_out, s, err, "tunnel out");
 }
 
-static int open_session(struct forward *f, struct crictl_dialer *d, struct err *err)
+/* (suspends) Takes NULL. */
+static void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	spdy_free(s->spdy);
+	fiber_group_done(&s->pumps);
+	if (s->ws)
+		(void)ws_close(s->ws, WS_NORMAL, STR_NONE, CLOSE_MS, NULL);
+	ws_free(s->ws);
+	if (s->tunnel >= 0)
+		(void)close(s->tunnel);
+	crictl_dialer_done(&s->dialer);
+	arena_done(&s->c.arena);
+	free(s);
+}
+
+static void session_freep(struct session **s) { session_free(*s); }
+
+/* (suspends) Asks the runtime for a URL, which is good for one session, and opens it. */
+static int session_open(const struct crictl *c, struct session **ret, struct err *err)
 {
 	static const char *const protocols[] = { "portforward.k8s.io", NULL };
+	CLEANUP(session_freep) struct session *s = mem_zalloc(sizeof(*s));
 	const char *protocol;
+	struct val v;
+	int r;
 
-	return d->websocket ? open_tunnel(f, d, err) : crictl_dial_spdy(d, protocols, &f->session, &protocol, err);
+	s->c = *c;
+	arena_init(&s->c.arena);
+	s->tunnel = -1;
+	fiber_group_init(&s->pumps);
+	struct val request = OBJECT(&s->c.arena, F(podSandboxId, VAL_STR(str_of(c->arguments[0]))));
+	if ((r = crictl_call(&s->c, &rpc_RuntimeService_PortForward, request, &v, err)) < 0 ||
+	    (r = crictl_dialer_init(&s->dialer, &s->c, val_str(v, url), err)) < 0)
+		return r;
+	r = s->dialer.websocket ? open_tunnel(s, err) : crictl_dial_spdy(&s->dialer, protocols, &s->spdy, &protocol, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE(s);
+	return 0;
 }
 
 /* ---- one connection ---- */
@@ -88,6 +134,7 @@ static int open_session(struct forward *f, struct crictl_dialer *d, struct err *
 struct connection {
 	struct listener *l;
 	int fd;
+	struct session *session;
 	struct spdy_stream *data, *error;
 	bool from_pod_ended, to_pod_ended;
 	struct fiber_cond changed;
@@ -95,9 +142,10 @@ struct connection {
 
 static void connection_free(struct connection *k)
 {
+	(void)close(k->fd);
 	spdy_stream_free(k->data);
 	spdy_stream_free(k->error);
-	(void)close(k->fd);
+	session_free(k->session);
 	k->l->f->connections--;
 	free(k);
 }
@@ -106,17 +154,19 @@ static int open_streams(struct connection *k, struct err *err)
 {
 	char port[8], id[16];
 	struct http_header headers[] = { { STR("streamtype"), STR("error") }, { STR("port"), STR_NONE }, { STR("requestid"), STR_NONE } };
-	int r;
+	int r = session_open(k->l->f->c, &k->session, err);
 
+	if (r < 0)
+		return r;
 	(void)snprintf(port, sizeof(port), "%u", k->l->remote);
 	(void)snprintf(id, sizeof(id), "%u", k->l->f->requests++);
 	headers[1].value = str_of(port);
 	headers[2].value = str_of(id);
-	if ((r = spdy_open(k->l->f->session, headers, ARRAY_LEN(headers), &k->error, err)) < 0)
+	if ((r = spdy_open(k->session->spdy, headers, ARRAY_LEN(headers), &k->error, err)) < 0)
 		return r;
 	(void)spdy_stream_close_write(k->error, NULL);
 	headers[0].value = STR("data");
-	return spdy_open(k->l->f->session, headers, ARRAY_LEN(headers), &k->data, err);
+	return spdy_open(k->session->spdy, headers, ARRAY_LEN(headers), &k->data, err);
 }
 
 static int to_pod(void *arg)
@@ -296,13 +346,6 @@ static int open_port(struct forward *f, const char *text, struct err *err)
 static void forward_free(struct forward *f)
 {
 	fiber_group_done(&f->group);
-	spdy_free(f->session);
-	fiber_group_done(&f->pumps);
-	if (f->ws)
-		(void)ws_close(f->ws, WS_NORMAL, STR_NONE, CLOSE_MS, NULL);
-	ws_free(f->ws);
-	if (f->tunnel >= 0)
-		(void)close(f->tunnel);
 	for (size_t i = 0; i < f->n; i++)
 		for (int k = 0; k < 2; k++)
 			if (f->listeners[i].fd[k] >= 0)
@@ -310,37 +353,49 @@ static void forward_free(struct forward *f)
 	free(f);
 }
 
-static int run(struct crictl *c, struct crictl_dialer *d, struct err *err)
+static void forward_freep(struct forward **f) { forward_free(*f); }
+
+/* (suspends) Until the session ends or is not answered any more. A sign of life now and then keeps it from being closed as idle. */
+static int watch(struct session *s, struct err *err)
 {
-	struct forward *f = mem_zalloc(sizeof(*f));
+	int r = 0;
+
+	while (r == 0 && !spdy_ended(s->spdy)) {
+		DEADLINE_SCOPE(2 * PING_MS);
+		{
+			DEADLINE_SCOPE(PING_MS);
+			r = spdy_wait(s->spdy, NULL);
+		}
+		if (r == -ERR_TIMEOUT)
+			r = spdy_ping(s->spdy, NULL);
+	}
+	return r == -ERR_CANCELED ? fiber_check(err) : err_set(err, ERR_GONE, "lost connection to pod");
+}
+
+static int run(struct crictl *c, struct err *err)
+{
+	CLEANUP(forward_freep) struct forward *f = mem_zalloc(sizeof(*f));
+	CLEANUP(session_freep) struct session *first = NULL;
 	int r;
 
-	f->tunnel = -1;
+	f->c = c;
 	fiber_group_init(&f->group);
-	fiber_group_init(&f->pumps);
-	r = open_session(f, d, err);
+	/* The first session carries nothing: it shows that the runtime will, and when it is gone. */
+	r = session_open(c, &first, err);
 	for (size_t i = 1; r == 0 && i < c->n; i++)
 		r = open_port(f, c->arguments[i], err);
 	(void)fflush(stdout);
-	if (r == 0 && (r = spdy_wait(f->session, err)) >= 0)
-		r = err_set(err, ERR_GONE, "lost connection to pod");
-	forward_free(f);
-	return r;
+	return r < 0 ? r : watch(first, err);
 }
 
 int crictl_port_forward(struct crictl *c, struct err *err)
 {
-	struct crictl_dialer d;
 	struct listener checked;
-	struct val v, request = OBJECT(&c->arena, F(podSandboxId, VAL_STR(str_of(c->arguments[0]))));
 	int r = 0;
 
 	for (size_t i = 1; r == 0 && i < c->n; i++)
 		r = parse_ports(c->arguments[i], &checked, err);
-	if (r < 0 || (r = crictl_call(c, &rpc_RuntimeService_PortForward, request, &v, err)) < 0)
-		return r;
-	if ((r = crictl_dialer_init(&d, c, val_str(v, url), err)) == 0)
-		r = run(c, &d, err);
-	crictl_dialer_done(&d);
+	if (r == 0)
+		r = run(c, err);
 	return r < 0 ? err_wrap(err, r, "port forward") : 0;
 }

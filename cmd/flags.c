@@ -24,19 +24,15 @@ struct parser {
 
 /* ---- values ---- */
 
-static bool parse_bool(const char *text, bool *ret)
+bool flag_parse_bool(str text, bool *ret)
 {
 	static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" }, *const no[] = { "0", "f", "F", "false", "FALSE", "False" };
 
 	for (size_t i = 0; i < ARRAY_LEN(yes); i++)
-		if (strcmp(text, yes[i]) == 0) {
-			*ret = true;
+		if (str_eq(text, str_of(yes[i])) || str_eq(text, str_of(no[i]))) {
+			*ret = str_eq(text, str_of(yes[i]));
 			return true;
 		}
-	*ret = false;
-	for (size_t i = 0; i < ARRAY_LEN(no); i++)
-		if (strcmp(text, no[i]) == 0)
-			return true;
 	return false;
 }
 
@@ -74,6 +70,21 @@ static void add_items(struct parser *p, const struct flag *f, const char *text, 
 	*(const char *const **)(p->target + f->offset) = (const char *const *)g->items;
 }
 
+static void add_setting(struct parser *p, const struct flag *f, const char *text)
+{
+	struct flag_settings *s = (struct flag_settings *)(void *)(p->target + f->offset);
+
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? s->cap * 2 : 16;
+		struct flag_setting *more = ARENA_ARRAY(p->arena, struct flag_setting, cap);
+		if (s->n)
+			memcpy(more, s->items, s->n * sizeof(*more));
+		s->items = more;
+		s->cap = cap;
+	}
+	s->items[s->n++] = (struct flag_setting){ f->name, text };
+}
+
 static int parse_float(const char *text, double *ret, struct err *err)
 {
 	char *end;
@@ -103,7 +114,7 @@ static int store(struct parser *p, const struct flag *f, const char *text, bool 
 		((bool *)member)[1] = given;
 		/* fall through */
 	case FLAG_BOOL:
-		if (!parse_bool(text, member))
+		if (!flag_parse_bool(str_of(text), member))
 			return err_set(err, ERR_BAD_REQUEST, "strconv.ParseBool: parsing \"%s\": invalid syntax", text);
 		return 0;
 	case FLAG_INT:
@@ -127,11 +138,23 @@ static int store(struct parser *p, const struct flag *f, const char *text, bool 
 		if (f->effect == FLAG_WORKS)
 			add_items(p, f, text, given);
 		return 0;
+	case FLAG_SETTING_BOOL:
+		if (!flag_parse_bool(str_of(text), &checked.b))
+			return err_set(err, ERR_BAD_REQUEST, "strconv.ParseBool: parsing \"%s\": invalid syntax", text);
+		/* fall through */
+	case FLAG_SETTING:
+		/* Also those without effect here: the configuration is shown as a whole. */
+		if (given)
+			add_setting(p, f, text);
+		return 0;
 	}
 	return 0;
 }
 
-static bool is_bool(const struct flag *f) { return f->type == FLAG_BOOL || f->type == FLAG_BOOL_GIVEN; }
+static bool is_bool(const struct flag *f)
+{
+	return f->type == FLAG_BOOL || f->type == FLAG_BOOL_GIVEN || f->type == FLAG_SETTING_BOOL;
+}
 
 /* The values of the one are those of the other: "false" and "0", "5m" and "300s". */
 static bool same_value(const struct flag *f, const char *a, const char *b)
@@ -140,7 +163,7 @@ static bool same_value(const struct flag *f, const char *a, const char *b)
 	bool x, y;
 
 	if (is_bool(f))
-		return parse_bool(a, &x) && parse_bool(b ? b : "false", &y) && x == y;
+		return flag_parse_bool(str_of(a), &x) && flag_parse_bool(str_of(b ? b : "false"), &y) && x == y;
 	if (f->type == FLAG_DURATION)
 		return duration_parse(str_of(a), &i, NULL) == 0 && duration_parse(str_of(b ? b : "0s"), &j, NULL) == 0 && i == j;
 	return strcmp(a, b ? b : "") == 0;
@@ -210,6 +233,7 @@ static const char *type_word(enum flag_type type)
 	static const char *const words[] = {
 		[FLAG_HEADING] = "", [FLAG_BOOL] = "", [FLAG_BOOL_GIVEN] = "", [FLAG_STRING] = " TEXT", [FLAG_IP] = " IP", [FLAG_INT] = " NUMBER",
 		[FLAG_FLOAT] = " NUMBER", [FLAG_DURATION] = " DURATION", [FLAG_LIST] = " A,B,...", [FLAG_ARRAY] = " TEXT",
+		[FLAG_SETTING] = " VALUE", [FLAG_SETTING_BOOL] = "",
 	};
 	return words[type];
 }

@@ -21,6 +21,16 @@ enum flag_type {           /* what the member is */
 	FLAG_DURATION,     /* int64_t, nanoseconds */
 	FLAG_LIST,         /* const char *const *, NULL-ended; commas separate, and further flags add; never NULL */
 	FLAG_ARRAY,        /* the same; commas do not separate */
+	FLAG_SETTING,      /* struct flag_settings, which all such flags share: the flag is added with its text, see flags_config.h */
+	FLAG_SETTING_BOOL, /* the same; true needs no value */
+};
+
+/* Flags that were given and stand for fields of a configuration, in the order of the command line. */
+struct flag_settings {
+	struct flag_setting {
+		const char *name, *text;
+	} *items;
+	size_t n, cap;
 };
 
 enum flag_effect {
@@ -48,6 +58,8 @@ struct flag {
  */
 int flags_parse(const struct command *c, int argc, char **argv, const struct flag *table, void *target, struct arena *a,
 		struct buf *later);
+/* As Go's strconv.ParseBool. */
+bool flag_parse_bool(str text, bool *ret);
 /* Prints the table to standard output, by groups. */
 void flags_help(const struct flag *table);
 

@@ -3,7 +3,10 @@
 
 #include "cmd/cmd.h"
 
-static const struct command *const commands[] = { &cmd_certs, &cmd_cni, &cmd_convert, &cmd_crictl, &cmd_image, &cmd_kube_apiserver, &cmd_runc, &cmd_runtime, &cmd_store, &cmd_version };
+static const struct command *const commands[] = {
+	&cmd_certs, &cmd_cni, &cmd_convert, &cmd_crictl, &cmd_image, &cmd_kube_apiserver, &cmd_kubelet, &cmd_runc, &cmd_runtime, &cmd_store,
+	&cmd_version,
+};
 
 static void print_overview(FILE *out)
 {

@@ -1,70 +1,48 @@
 /* c8s runtime: the CRI service. */
-#include "runtime/runtime.h"
-
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "cmd/flags.h"
+#include "cmd/runtime_flags.h"
 #include "cmd/serve.h"
+#include "codec/quantity.h"
 
-struct runtime_flags {
-	const char *root, *state, *listen, *pod_program, *cni_conf_dir, *const *cni_bin_dirs, *const *cdi_dirs,
-		*cgroup_parent, *sandbox_image, *registry_config, *const *handlers, *stream_address, *logging_format;
-	int64_t stream_port, verbosity;
+struct command_flags {
+	struct runtime_flags runtime;
+	const char *log_max_size, *logging_format;
+	int64_t log_max_files, verbosity;
 };
-
-#define FLAG(name, type, member, initial, help) { name, type, FLAG_WORKS, offsetof(struct runtime_flags, member), initial, help }
 
 static const struct flag flags[] = {
 	FLAG_GROUP("Runtime"),
-	FLAG("root", FLAG_STRING, root, "/var/lib/c8s/runtime", "images, snapshots, containers"),
-	FLAG("state", FLAG_STRING, state, "/run/c8s/runtime", "sockets and mounts: what need not survive a reboot"),
-	FLAG("listen", FLAG_STRING, listen, NULL, "where CRI is served: unix:///path; in the state folder, cri.sock, unless given"),
-	FLAG("sandbox-image", FLAG_STRING, sandbox_image, NULL, "image of the first process of a pod; none is needed"),
-	FLAG("registry-config", FLAG_STRING, registry_config, NULL, "folder with hosts.toml per registry, as containerd has it"),
-	FLAG("handler", FLAG_ARRAY, handlers, NULL, "NAME=PROGRAM: another OCI runtime, for the RuntimeClass handler of that name"),
-	FLAG("cdi-spec-dirs", FLAG_LIST, cdi_dirs, "/etc/cdi,/var/run/cdi", "where vendors describe devices (CDI); later folders win"),
-	FLAG("cgroup-parent", FLAG_STRING, cgroup_parent, "/c8s", "cgroup of pods that name none"),
-	FLAG("pod-program", FLAG_STRING, pod_program, NULL, "c8s-pod; beside this program unless given"),
+	RUNTIME_FLAGS("", offsetof(struct command_flags, runtime)),
 	FLAG_GROUP("Network"),
-	FLAG("cni-conf-dir", FLAG_STRING, cni_conf_dir, "/etc/cni/net.d", "where network configurations are; the first one is used"),
-	FLAG("cni-bin-dir", FLAG_LIST, cni_bin_dirs, "/opt/cni/bin,/usr/lib/cni", "where network plugins are; bridge, host-local, loopback,"
-	     " portmap and ptp are built in"),
-	FLAG("stream-server-address", FLAG_STRING, stream_address, "127.0.0.1", "where exec, attach and port-forward are served"),
-	FLAG("stream-server-port", FLAG_INT, stream_port, "0", "its port; 0: any"),
+	RUNTIME_NETWORK_FLAGS("", offsetof(struct command_flags, runtime)),
 	FLAG_GROUP("Logs"),
-	FLAG("v", FLAG_INT, verbosity, "0", "4 and more: everything"),
-	FLAG("logging-format", FLAG_STRING, logging_format, "text", "text or json"),
+	{ "container-log-max-size", FLAG_STRING, FLAG_WORKS, offsetof(struct command_flags, log_max_size), "0", "10Mi: a container's log becomes no"
+	  " larger than that: it is renamed as kubelets do (0.log.20060102-150405), and another one begun; 0: that is left to the kubelet."
+	  " For containers that start from now on" },
+	{ "container-log-max-files", FLAG_INT, FLAG_WORKS, offsetof(struct command_flags, log_max_files), "5",
+	  "files that are kept of a log, with the one that is written; at least 2" },
+	{ "v", FLAG_INT, FLAG_WORKS, offsetof(struct command_flags, verbosity), "0", "4 and more: everything" },
+	{ "logging-format", FLAG_STRING, FLAG_WORKS, offsetof(struct command_flags, logging_format), "text", "text or json" },
 	{ NULL, FLAG_HEADING, FLAG_WORKS, 0, NULL, NULL },
 };
 
-enum { VERBOSE_DEBUG = 4, HANDLERS_MAX = 64 };
+enum { VERBOSE_DEBUG = 4 };
 
-/* The program that is where this one is. */
-static const char *beside(struct arena *a, const char *name)
+static int take_log_limits(const struct command_flags *f, struct runtime_options *ret)
 {
-	char *self = arena_alloc(a, PATH_MAX, 1);
-	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX);
-	ptrdiff_t slash = n > 0 ? str_rchr(str_span(self, (size_t)n), '/') : -1;
+	struct err err = ERR_INIT;
+	struct quantity q;
 
-	return slash < 0 ? name : arena_printf(a, "%.*s/%s", (int)slash, self, name).p;
-}
-
-static int take_handlers(const char *const *texts, struct arena *a, struct runtime_handler *ret, size_t *ret_n)
-{
-	size_t n = 0;
-
-	ret[n++] = (struct runtime_handler){ "", NULL };
-	for (; *texts; texts++) {
-		str name, program;
-		if (n == HANDLERS_MAX || !str_cut(str_of(*texts), '=', &name, &program) || !name.n || !program.n)
-			return cmd_usage(&cmd_runtime, "'%s' is not NAME=PROGRAM", *texts);
-		ret[n++] = (struct runtime_handler){ arena_str(a, name).p, arena_str(a, program).p };
-	}
-	*ret_n = n;
+	if (quantity_parse(str_of(f->log_max_size), &q, &err) < 0)
+		return cmd_usage(&cmd_runtime, "--container-log-max-size: '%s': %s", f->log_max_size, err.msg);
+	if (quantity_cmp(q, quantity_of_int(0, QUANTITY_BINARY_SI)) < 0)
+		return cmd_usage(&cmd_runtime, "--container-log-max-size: '%s' is less than nothing", f->log_max_size);
+	if (f->log_max_files < 2 || f->log_max_files > INT_MAX)
+		return cmd_usage(&cmd_runtime, "--container-log-max-files: %lld is less than 2, or too many", (long long)f->log_max_files);
+	ret->log_max_size = quantity_value(q);
+	ret->log_max_files = f->log_max_files;
 	return 0;
 }
 
@@ -78,38 +56,13 @@ static void ready(struct runtime *r, void *arg)
 
 static int serve(void *arg, struct err *err) { return runtime_run(arg, ready, arg, err); }
 
-static int run_with(const struct runtime_flags *f, struct arena *a)
-{
-	struct runtime_handler handlers[HANDLERS_MAX];
-	struct runtime_options o = {
-		.version = C8S_VERSION, .root = f->root, .state = f->state, .cni_conf_dir = f->cni_conf_dir,
-		.cni_bin_dirs = f->cni_bin_dirs, .cdi_dirs = f->cdi_dirs, .cgroup_parent = f->cgroup_parent,
-		.sandbox_image = f->sandbox_image, .registry_config = f->registry_config, .handlers = handlers,
-		.stream_address = f->stream_address, .stream_port = (int)f->stream_port,
-		.listen = f->listen ? f->listen : arena_printf(a, "unix://%s/cri.sock", f->state).p,
-		.pod_program = f->pod_program ? f->pod_program : beside(a, "c8s-pod"),
-	};
-	struct err err = ERR_INIT;
-	int r = take_handlers(f->handlers, a, handlers, &o.n_handlers);
-
-	if (r != 0)
-		return r;
-	if (f->stream_port < 0 || f->stream_port > UINT16_MAX)
-		return cmd_usage(&cmd_runtime, "--stream-server-port: %lld is no port", (long long)f->stream_port);
-	if (f->root[0] != '/' || f->state[0] != '/' || o.pod_program[0] != '/')
-		return cmd_usage(&cmd_runtime, "--root, --state and --pod-program are absolute paths");
-	if (access(o.pod_program, X_OK) < 0) {
-		err_sys(&err, errno, "%s (it is built and installed together with c8s; --pod-program says where it is)", o.pod_program);
-		return cmd_fail(&cmd_runtime, &err);
-	}
-	return cmd_serve("runtime", serve, &o, &err) < 0 ? cmd_fail(&cmd_runtime, &err) : 0;
-}
-
 static int run(int argc, char **argv)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	CLEANUP(buf_done) struct buf later = BUF_INIT(4096);
-	struct runtime_flags f = { 0 };
+	struct command_flags f = { 0 };
+	struct runtime_options o;
+	struct err err = ERR_INIT;
 	int r = flags_parse(&cmd_runtime, argc, argv, flags, &f, &a, &later);
 
 	if (r != 0)
@@ -120,7 +73,9 @@ static int run(int argc, char **argv)
 		return cmd_usage(&cmd_runtime, "--logging-format: unsupported log format '%s'; give text or json", f.logging_format);
 	if (f.verbosity >= VERBOSE_DEBUG)
 		log_set_level(LOG_LEVEL_DEBUG);
-	return run_with(&f, &a);
+	if ((r = runtime_flags_complete(&cmd_runtime, "", &f.runtime, &a, &o)) != 0 || (r = take_log_limits(&f, &o)) != 0)
+		return r;
+	return cmd_serve("runtime", serve, &o, &err) < 0 ? cmd_fail(&cmd_runtime, &err) : 0;
 }
 
 static void help(void) { flags_help(flags); }

@@ -152,3 +152,38 @@ TEST(canonical_edit_equals_a_full_pass)
 	CHECK(val_canonical_edit(a, t[2], pod, type, &moved, NULL) == 0);
 	CHECK(val_same(val_get(moved, spec), val_get(pod, spec)));
 }
+
+/* A message of proto3 that is there and empty says something: user 0, the default profile. No step on any way may drop it. */
+TEST(canonical_keeps_empty_messages)
+{
+	static const struct { const char *type, *in, *out; } t[] = {
+		{ "cri/v1.LinuxContainerSecurityContext",
+		  "{\"runAsUser\":{\"value\":0},\"seccomp\":{\"profileType\":\"RuntimeDefault\"},\"apparmor\":{}}",
+		  "{\"runAsUser\":{},\"seccomp\":{},\"apparmor\":{}}" },
+		{ "cri/v1.LinuxContainerSecurityContext",
+		  "{\"runAsUser\":null,\"readonlyRootfs\":false,\"supplementalGroups\":[],\"noNewPrivs\":false}", "{}" },
+		{ "runtimestore/v1.Container", "{\"id\":\"\",\"config\":{\"linux\":{\"securityContext\":{\"runAsUser\":{}}}}}",
+		  "{\"config\":{\"linux\":{\"securityContext\":{\"runAsUser\":{}}}}}" },
+		{ "etcdserverpb.Compare", "{\"version\":0,\"rangeEnd\":\"\"}", "{\"version\":0}" },
+		{ "etcdserverpb.RequestOp", "{\"requestTxn\":{}}", "{\"requestTxn\":{}}" },
+		{ "core/v1.Volume", "{\"name\":\"n\",\"emptyDir\":{\"medium\":\"\"}}", "{\"name\":\"n\",\"emptyDir\":{}}" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
+		CLEANUP(arena_done) struct arena a = ARENA_INIT;
+		const struct type *type = schema_type(str_of(t[i].type));
+		struct json_decode_options typed = { .type = type }, free_tree = { .type = NULL };
+		struct val read, loose, tidy, wire;
+		CHECK_ROW(i, json_decode(&a, str_of(t[i].in), &typed, &read, NULL) == 0);
+		CHECK_STR_ROW(i, encode(&b, read, NULL), t[i].out);
+		CHECK_STR_ROW(i, encode(&b, read, type), t[i].out);
+		CHECK_ROW(i, json_decode(&a, str_of(t[i].in), &free_tree, &loose, NULL) == 0);
+		CHECK_ROW(i, val_canonical(&a, loose, type, NULL, &tidy, NULL) == 0);
+		CHECK_STR_ROW(i, encode(&b, tidy, NULL), t[i].out);
+		buf_reset(&b);
+		CHECK_ROW(i, proto_encode(&b, tidy, type, NULL) == 0);
+		CHECK_ROW(i, proto_decode(&a, arena_str(&a, buf_str(&b)), type, &wire, NULL) == 0);
+		CHECK_STR_ROW(i, encode(&b, wire, NULL), t[i].out);
+	}
+}

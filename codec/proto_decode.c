@@ -443,13 +443,13 @@ static int settle(struct decoder *d, struct level *l)
 	return 0;
 }
 
-/* Whether a cell becomes a member. Messages of etcd and CRI know absent from empty where those of Kubernetes do not. */
-static bool cell_keeps(const struct type *type, const struct field *field, struct val v)
+/* Whether a cell becomes a member. */
+static bool cell_keeps(const struct field *field, struct val v)
 {
 	struct target t = { .kind = field->kind, .shape = field->shape, .flags = field->flags };
 	if (!val_exists(v))
 		return false;
-	if (field->flags & FIELD_ONEOF || (type->flags & TYPE_PROTO3 && field->kind == KIND_MESSAGE && field->shape == SHAPE_ONE))
+	if (field->flags & FIELD_POINTER)
 		return true;
 	if (field->kind == KIND_ENUM && field->shape == SHAPE_ONE && val_is(v, VAL_STRING))
 		return !str_eq(val_as_str(v), val_as_str(enum_val(field, 0)));
@@ -480,7 +480,7 @@ static struct val object_finish(struct decoder *d, const struct level *l)
 			continue;
 		if (type->fields[i].shape == SHAPE_MAP)
 			cells[i].v = val_sorted(d->arena, cells[i].v);
-		if (cell_keeps(type, &type->fields[i], cells[i].v))
+		if (cell_keeps(&type->fields[i], cells[i].v))
 			n++;
 		else
 			cells[i].v = VAL_EMPTY;

@@ -429,11 +429,11 @@ static bool is_zero(const struct field *f, struct val v)
 	return val_is_zero(v);
 }
 
-/* Kubernetes writes every zero that is not a nil; proto3 writes none that is not in a oneof. */
+/* Kubernetes writes every zero that is not a nil; proto3 writes none that does not differ from an absent one. */
 static bool is_written(const struct level *l, const struct field *f, struct val v)
 {
 	if (l->message->flags & TYPE_PROTO3) {
-		if (f->flags & (FIELD_ONEOF | FIELD_POINTER) || kind_is_message(f->kind))
+		if (f->flags & FIELD_POINTER || kind_is_message(f->kind))
 			return !val_is_nil(v);
 		return !is_zero(f, v);
 	}

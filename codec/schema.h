@@ -41,9 +41,9 @@ enum shape {
 enum field_flags {
 	FIELD_REQUIRED = 1 << 0,  /* OpenAPI: must be given */
 	FIELD_ALWAYS = 1 << 1,    /* written in JSON even when empty: the zero value, or null for a pointer, list, map or bytes */
-	FIELD_POINTER = 1 << 2,   /* absent and zero differ */
+	FIELD_POINTER = 1 << 2,   /* absent and zero differ; etcd and CRI: so it is with every message and member of a oneof */
 	FIELD_NO_WIRE = 1 << 3,   /* not in protobuf */
-	FIELD_ONEOF = 1 << 4,     /* etcd and CRI: member of a oneof, written even when zero */
+	FIELD_ONEOF = 1 << 4,     /* etcd and CRI: member of a oneof, of which one is there at most */
 	FIELD_MERGE = 1 << 5,     /* strategic merge: lists merge (by facts->merge_key when given, else as a set of primitives) */
 	FIELD_RETAIN_KEYS = 1 << 6,
 	FIELD_SET = 1 << 7,       /* server-side apply: list kinds; none of them: atomic list */

@@ -45,6 +45,11 @@ enum grpc_status {
 	GRPC_UNAUTHENTICATED,
 };
 
+/* As messages name it: "NotFound". */
+const char *grpc_status_name(int status);
+/* The status for an error of ours: what a peer written in Go would answer with. */
+int grpc_status_of_err(enum err_code code);
+
 /* ---- channels ---- */
 
 struct grpc_channel;

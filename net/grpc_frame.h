@@ -46,11 +46,8 @@ void grpc_message_decode(struct buf *b, str text);
 
 /* The status code as a number; -1 for what is none. */
 int grpc_status_parse(str text);
-/* Our error code for a status that is not 0 (GRPC_OK), and the code's name for messages. */
+/* Our error code for a status that is not 0 (GRPC_OK). */
 enum err_code grpc_status_err(int status);
-const char *grpc_status_name(int status);
-/* The status for an error of ours: what a peer written in Go would answer with. */
-int grpc_status_of_err(enum err_code code);
 /* The status that an answer without one gets from its HTTP status. */
 int grpc_status_of_http(int http_status);
 

@@ -30,6 +30,17 @@ int cgroup_remove(struct cgroup *c, struct err *err);
 int cgroup_limit(struct cgroup *c, struct val resources, struct err *err);
 /* The rules of "linux.resources.devices": the v1 list or a v2 BPF program. None: all that the default has. */
 int cgroup_devices(struct cgroup *c, struct val rules, struct err *err);
+
+/* What is set at the moment. What cannot be read counts as not limited. */
+struct cgroup_limits {
+	int64_t cpu_quota_us;         /* -1: none */
+	int64_t cpu_period_us;
+	uint64_t memory;              /* UINT64_MAX: none */
+};
+
+void cgroup_limits(const struct cgroup *c, struct cgroup_limits *ret);
+/* Names of the cgroups directly below it, of all hierarchies, each once: list of texts in the arena. */
+struct val cgroup_below(const struct cgroup *c, struct arena *a);
 /* Moves a process into it; where it is already, nothing happens. */
 int cgroup_add(struct cgroup *c, pid_t pid, struct err *err);
 /*

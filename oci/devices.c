@@ -93,6 +93,9 @@ static int make_configured(int root, struct val v, struct err *err)
 		return err_set(err, ERR_INVALID, "type \"" STR_FMT "\" is not c, u, b or p", STR_ARG(type));
 	if (!str_starts(name, STR("/")) || name.n >= sizeof(path) || str_ends(name, STR("/")) || str_chr(name, '\0') >= 0)
 		return err_set(err, ERR_INVALID, "the path must be absolute, shorter than 256 bytes and end in a name");
+	/* All devices of a node have this one among them: the link to the container's own stands there. */
+	if (str_eq(name, STR("/dev/ptmx")))
+		return 0;
 	snprintf(path, sizeof(path), STR_FMT, STR_ARG(name));
 	struct device d = {
 		.path = path,

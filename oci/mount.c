@@ -258,6 +258,12 @@ int mount_put(int tree, int target, struct err *err)
 	return 0;
 }
 
+uint64_t mount_id(int fd)
+{
+	struct statx st;
+	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 && st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0;
+}
+
 /* What a file system says about the last call on its context: "e tmpfs: Bad value for 'size'". */
 static int config_error(int context, int sys, const char *what, struct err *err)
 {
@@ -404,7 +410,7 @@ static bool is_on_proc(int fd)
 }
 
 /* What is below /proc is the kernel's word; only some files of figures may be replaced, as lxcfs does. */
-static int check_proc_target(const struct mount *m, int target, struct err *err)
+int mount_check_target(const struct mount *m, int target, struct err *err)
 {
 	static const char *const allowed[] = {
 		"/proc/cpuinfo", "/proc/diskstats", "/proc/meminfo", "/proc/stat", "/proc/swaps", "/proc/uptime", "/proc/loadavg",
@@ -490,7 +496,7 @@ static int attach(struct mount *m, int root, struct err *err)
 		r = mount_set(target, m->set, m->clear, 0, err);
 		return r < 0 ? r : mount_set(target, m->recursive_set, m->recursive_clear, AT_RECURSIVE, err);
 	}
-	if ((r = check_proc_target(m, target, err)) < 0)
+	if ((r = mount_check_target(m, target, err)) < 0)
 		return r;
 	if (m->tree < 0) {
 		if ((m->tree = open_new(m, target, err)) < 0)
@@ -501,6 +507,8 @@ static int attach(struct mount *m, int root, struct err *err)
 	}
 	if ((r = mount_put(m->tree, target, err)) < 0)
 		return r;
+	if (m->bind)
+		m->id = mount_id(m->tree);
 	if (!str_eq(str_of(m->type), STR("tmpfs")))
 		fd_close(&m->tree);
 	return 0;

@@ -23,6 +23,7 @@ struct mount {
 	str data;                              /* the file system's own options, with commas */
 	struct val uid_maps, gid_maps;         /* for idmap */
 	int tree;                              /* detached; -1: not made yet. Later: what is mounted, while that must be kept */
+	uint64_t id;                           /* of a bind, once it is mounted: as mount_id says */
 };
 
 int mount_read(struct val entry, struct arena *a, struct mount *ret, struct err *err);
@@ -43,6 +44,10 @@ int mount_new(const char *type, const char *source, str options, uint64_t set, s
 int mount_put(int tree, int target, struct err *err);
 int mount_set(int tree, uint64_t set, uint64_t clear, unsigned flags, struct err *err);
 int mount_propagate(int tree, unsigned long propagation, struct err *err);
+/* Nothing is mounted into /proc but the few files that lxcfs replaces, wherever links lead to. */
+int mount_check_target(const struct mount *m, int target, struct err *err);
+/* Which mount a descriptor is on; 0: the kernel does not say. */
+uint64_t mount_id(int fd);
 /* A file in root to mount on, made if it is missing; links are followed inside, also those that lead nowhere yet. O_PATH or O_WRONLY. */
 int mount_make_file(int root, const char *path, struct err *err);
 

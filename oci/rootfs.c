@@ -174,6 +174,8 @@ static int mount_cgroups(struct rootfs *r, const struct mount *m, struct err *er
 
 	if (target < 0)
 		return target;
+	if ((done = mount_check_target(m, target, err)) < 0)
+		return done;
 	if (!r->cgroups)
 		return err_set(err, ERR_INVALID, "there is no cgroup to be shown");
 	if (r->cgroup->mode == CGROUP_V2) {
@@ -189,28 +191,24 @@ static int mount_cgroups(struct rootfs *r, const struct mount *m, struct err *er
 	return mount_set(folder, m->set & MOUNT_ATTR_RDONLY, 0, 0, err);
 }
 
-/* Also "/dev/" and "//dev/.": in a bind of the host's, devices_make would remove the host's ptmx. */
-static bool is_dev(const char *destination)
+/*
+ * Whether /dev is the container's own: in a bind of the host's, devices_make would remove the host's ptmx. The mount tells, since
+ * there are many ways to name it. A link could lead into any part of any volume.
+ */
+static int has_own_dev(const struct rootfs *r, struct err *err)
 {
-	size_t parts = 0;
-	bool dev = false;
-	str part, rest;
+	CLEANUP(fd_close) int dev = path_open(r->tree, "dev", O_PATH | O_NOFOLLOW, err);
+	struct stat st;
 
-	for (rest = str_of(destination); rest.n;) {
-		str_cut(rest, '/', &part, &rest);
-		if (!part.n || str_eq(part, STR(".")))
-			continue;
-		dev = ++parts == 1 && str_eq(part, STR("dev"));
-	}
-	return dev;
-}
-
-static bool needs_devices(const struct rootfs *r)
-{
+	if (dev < 0)
+		return dev == -ERR_NOT_FOUND ? 1 : dev;
+	if (fstat(dev, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(err, ERR_FORBIDDEN, "/dev is no ordinary directory");
+	uint64_t id = mount_id(dev);
 	for (size_t i = 0; i < r->mounts_n; i++)
-		if (r->mounts[i].bind && is_dev(r->mounts[i].destination))
-			return false;
-	return true;
+		if (r->mounts[i].bind && r->mounts[i].id == id)
+			return 0;
+	return 1;
 }
 
 int rootfs_mount(struct rootfs *r, struct err *err)
@@ -225,7 +223,8 @@ int rootfs_mount(struct rootfs *r, struct err *err)
 		if (done < 0)
 			return is_cgroup(m) ? err_wrap(err, done, "mounting cgroups at %s", m->destination) : done;
 	}
-	return needs_devices(r) ? devices_make(r->tree, r->spec, err) : 0;
+	done = has_own_dev(r, err);
+	return done > 0 ? devices_make(r->tree, r->spec, err) : done;
 }
 
 /* ---- what must not be read or written ---- */

@@ -202,7 +202,9 @@ static int start(struct container *c, struct arena *a, struct err *err)
 	r = sandbox_ask(s, a, OBJECT(a, F(op, VAL_LIT("create")), F(id, VAL_STR(str_of(c->id))),
 				     F(bundle, VAL_STR(str_of(container_folder(c, a)))), F(log, VAL_STR(log)),
 				     F(terminal, val_of_bool(val_bool(config, tty))), F(stdin, val_of_bool(val_bool(config, stdin))),
-				     F(stdinOnce, val_of_bool(val_bool(config, stdinOnce)))),
+				     F(stdinOnce, val_of_bool(val_bool(config, stdinOnce))),
+				     F(containerLogMaxSize, val_of_int(s->runtime->o.log_max_size)),
+				     F(containerLogMaxFiles, val_of_int(s->runtime->o.log_max_files))),
 			NULL, NULL, &answer, err);
 	if (r < 0)
 		return err_wrap(err, r, "failed to create containerd task");

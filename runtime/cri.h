@@ -19,6 +19,9 @@ struct cri_stream {
 	struct grpc_server_call *call;
 	const struct rpc *rpc;
 	struct arena *arena;
+	/* Takes the messages instead of a call, for callers in the same process. */
+	int (*sink)(void *arg, struct val message, struct err *err);
+	void *sink_arg;
 };
 typedef int cri_stream_call(struct runtime *r, struct cri_stream *s, struct val request, struct err *err);
 int cri_send(struct cri_stream *s, struct val message, struct err *err);
@@ -31,6 +34,8 @@ struct cri_method {
 	cri_stream_call *stream;
 };
 
+/* The method of a call; NULL: none of ours. */
+const struct cri_method *cri_method_find(const struct rpc *rpc);
 /* The server of all methods, not listening yet. */
 struct grpc_server *cri_server_new(struct runtime *r) NONNULL_RESULT;
 

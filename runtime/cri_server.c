@@ -73,11 +73,19 @@ static int handle(struct grpc_server_call *call, str bytes, void *arg, struct er
 	if (code < 0)
 		return code;
 	if (m->stream) {
-		struct cri_stream s = { call, m->rpc, a };
+		struct cri_stream s = { .call = call, .rpc = m->rpc, .arena = a };
 		return m->stream(r, &s, request, err);
 	}
 	code = m->call(r, a, request, &answer, err);
 	return code < 0 ? code : reply(call, m->rpc, answer, err);
+}
+
+const struct cri_method *cri_method_find(const struct rpc *rpc)
+{
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+		if (methods[i].rpc == rpc)
+			return &methods[i];
+	return NULL;
 }
 
 struct grpc_server *cri_server_new(struct runtime *r)
@@ -90,7 +98,10 @@ struct grpc_server *cri_server_new(struct runtime *r)
 	return grpc_server_new(&o);
 }
 
-int cri_send(struct cri_stream *s, struct val message, struct err *err) { return reply(s->call, s->rpc, message, err); }
+int cri_send(struct cri_stream *s, struct val message, struct err *err)
+{
+	return s->sink ? s->sink(s->sink_arg, message, err) : reply(s->call, s->rpc, message, err);
+}
 
 int cri_send_list(struct cri_stream *s, atom key, struct val list, struct err *err)
 {

@@ -460,3 +460,37 @@ TEST(layer_small_disk)
 	CHECK_INT(umount2(p.in, 0), 0);
 	close_place(&p);
 }
+
+/* A hard link to a file of a lower layer brings that up: it is room, too, and room is kept. */
+TEST(layer_links_on_a_small_disk)
+{
+	static const struct { size_t bytes; bool fits; } t[] = { { 5 << 20, true }, { 9 * 1000 * 1000, true }, { 10 * 1000 * 1000, false } };
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CLEANUP(buf_done) struct buf big = BUF_INIT(16 << 20);
+		struct layer_left left = { .folders = BUF_INIT(1), .links = BUF_INIT(100) };
+		struct err err = ERR_INIT;
+		struct place p;
+		if (geteuid() != 0)
+			skip();
+		open_place(&p);
+		if (mount("tmpfs", p.in, "tmpfs", 0, "size=20m") < 0) {
+			close_place(&p);
+			skip();
+		}
+		const char *lower = arena_printf(&p.arena, "%s/lower", p.in).p, *upper = arena_printf(&p.arena, "%s/upper", p.in).p;
+		CHECK(mkdir(lower, 0755) == 0 && mkdir(upper, 0755) == 0);
+		memset(buf_reserve(&big, t[i].bytes), 'x', t[i].bytes);
+		buf_commit(&big, t[i].bytes);
+		test_file(&p.arena, lower, "big", buf_str(&big));
+		buf_add(&left.links, STR("big\0link\0"));
+		int from = open(lower, O_RDONLY | O_DIRECTORY), to = open(upper, O_RDONLY | O_DIRECTORY);
+		int r = layer_inherit(to, &left, &from, 1, &err);
+		CHECK_ROW(i, r == (t[i].fits ? 0 : -ERR_SYSTEM) && there(&p, "upper/link") == t[i].fits);
+		CHECK_ROW(i, t[i].fits || err.sys == ENOSPC);
+		buf_done(&left.links);
+		close(from);
+		close(to);
+		CHECK_INT(umount2(p.in, 0), 0);
+		close_place(&p);
+	}
+}

@@ -17,8 +17,9 @@
 #include "base/fiber_io.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "runtime/logs_rotate.h"
 
-enum { BLOCK = 64 << 10, LOOK_EVERY_MS = 1000 };
+enum { BLOCK = 64 << 10, LOOK_EVERY_MS = 1000, ROTATED_MAX = 1000 };
 
 struct logs {
 	const struct logs_options *o;
@@ -195,6 +196,8 @@ static int seek_tail(struct logs *l, int64_t size, struct err *err)
 	return 0;
 }
 
+static int open_file(const char *path) { return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
+
 static int begin(struct logs *l, const char *path, struct err *err)
 {
 	struct stat st;
@@ -204,7 +207,7 @@ static int begin(struct logs *l, const char *path, struct err *err)
 	l->path = realpath(path, NULL);
 	if (!l->path)
 		return err_sys(err, errno, "failed to try resolving symlinks in path \"%s\"", path);
-	l->fd = open(l->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	l->fd = open_file(l->path);
 	if (l->fd < 0 || fstat(l->fd, &st) < 0)
 		return err_sys(err, errno, "failed to open log file \"%s\"", l->path);
 	if (!S_ISREG(st.st_mode))
@@ -257,11 +260,39 @@ static bool is_other(const struct logs *l)
 	return stat(l->path, &now) == 0 && (now.st_dev != old.st_dev || now.st_ino != old.st_ino);
 }
 
-/* Goes on at the beginning of what is there now. */
+/*
+ * The file that was begun when ours was renamed, if that was renamed too since: several may have been while we were reading.
+ * -1: there is none, or ours is not among them any more.
+ */
+static int open_rotated(const struct logs *l)
+{
+	char suffix[LOGS_SUFFIX_MAX] = "";
+	struct stat st, ours;
+	bool found = false;
+	size_t n;
+
+	if (fstat(l->fd, &ours) < 0)
+		return -1;
+	for (int i = 0; i < ROTATED_MAX && logs_rotated_after(l->path, suffix, suffix, &n, NULL) == 0 && n; i++) {
+		CLEANUP(mem_freep) char *path = logs_rotated(l->path, suffix);
+		int fd = found ? open_file(path) : -1;
+		if (fd >= 0)
+			return fd;
+		found = found || (stat(path, &st) == 0 && st.st_dev == ours.st_dev && st.st_ino == ours.st_ino);
+	}
+	return -1;
+}
+
+/* Goes on at the beginning of the next file: of those that have been renamed, or what is there now. */
 static bool reopen(struct logs *l)
 {
-	int fd = open(l->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	/* In this order: should it be renamed before it is looked for, it is found among those. */
+	int fd = open_file(l->path), rotated = open_rotated(l);
 
+	if (rotated >= 0 && fd >= 0)
+		close(fd);
+	if (rotated >= 0)
+		fd = rotated;
 	if (fd < 0)
 		return false;
 	close(l->fd);

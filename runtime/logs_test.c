@@ -199,6 +199,60 @@ FIBER_TEST(logs_follow)
 	CHECK_STR(buf_str(&g.err), "last\n");
 }
 
+static void rotate(const char *path, const char *suffix, str content)
+{
+	char old[96];
+
+	snprintf(old, sizeof(old), "%s%s", path, suffix);
+	CHECK_INT(rename(path, old), 0);
+	append(path, content);
+}
+
+/* The log is rotated faster than it is read. */
+static bool step_often(void *arg)
+{
+	struct got *g = arg;
+
+	switch (g->asked++) {
+	case 0:
+		append(g->path, STR(T1 "stdout P o"));
+		append(g->path, STR("n\n"));
+		rotate(g->path, ".20260101-000001", STR(T2 "stdout F e\n"));
+		rotate(g->path, ".20260101-000002", STR(T2 "stdout F two\n"));
+		rotate(g->path, ".20260101-000003", STR(T3 "stdout F three\n"));
+		return true;
+	case 1:
+		rotate(g->path, ".20260101-000004", STR(T3 "stdout F four\n"));
+		return true;
+	default:
+		rotate(g->path, ".20260101-000005", STR(T3 "stdout F five\n"));
+		rotate(g->path, ".20260101-000006", STR(T3 "stdout F six\n"));
+		return false;
+	}
+}
+
+FIBER_TEST(logs_follow_rotations)
+{
+	CLEANUP(place_done) struct place p;
+	CLEANUP(got_done) struct got g;
+	struct logs_options o = LOGS_OPTIONS_INIT;
+	struct err err = ERR_INIT;
+
+	got_init(&g);
+	place_init(&p);
+	g.path = p.path;
+	append(p.path, STR(T1 "stdout F older\n"));
+	rotate(p.path, ".20260101-000000", STR(T1 "stdout F zero\n"));
+	o.follow = true;
+	CHECK_INT(logs_read(p.path, &o, &(struct logs_reader){ .write = got_write, .running = step_often, .arg = &g }, &err), 0);
+	CHECK_STR(buf_str(&g.out), "zero\none\ntwo\nthree\nfour\nfive\nsix\n");
+	for (int i = 0; i <= 6; i++) {
+		char old[96];
+		snprintf(old, sizeof(old), "%s.20260101-%06d", p.path, i);
+		CHECK_INT(unlink(old), 0);
+	}
+}
+
 TEST(logs_previous)
 {
 	static const struct {

@@ -6,7 +6,8 @@
  * It is told what to do on a unix socket (SOCK_SEQPACKET) in the pod's state folder, <state>/pods/<id>/monitor.sock: one JSON object
  * per packet, descriptors beside it; one answer per question, in order. Questions have an "op":
  *
- *	{"op":"create","id":C,"bundle":B,"log":PATH|"","terminal":bool,"stdin":bool,"stdinOnce":bool}   -> {"pid":N}
+ *	{"op":"create","id":C,"bundle":B,"log":PATH|"","terminal":bool,"stdin":bool,"stdinOnce":bool,
+ *	 "containerLogMaxSize":N,"containerLogMaxFiles":N}                 -> {"pid":N} (0: the log is rotated by reopen only)
  *	{"op":"start","id":C}                                              -> {}
  *	{"op":"kill","id":C,"exec":E|"","signal":N,"all":bool}             -> {}      (all: every process of its cgroup)
  *	                                (an exec that is still being started gets it when it has started)

@@ -2,6 +2,10 @@
  * Log files. Entries are written with one writev for many, straight from where they were read; an entry is in the file completely or
  * not at all. A file that takes nothing (a full disk) makes the streams wait, so the container's writes wait too and nothing is lost;
  * after LOG_PATIENCE_MS output is dropped instead, until the file takes some again, so that no container hangs for its log.
+ *
+ * A log with a largest size is renamed before it would exceed that (logs_rotate.h), and the oldest of the renamed ones removed. It is
+ * done when there is something to write, so the log under its own name is never empty for that. Whatever fails there, the log goes on in
+ * the file that it has, and as much again is written before the next try.
  */
 #include "runtime/monitor_priv.h"
 
@@ -15,10 +19,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "runtime/logs_rotate.h"
 
 enum {
 	ENTRIES_MAX = 64, /* per writev */
 	PARTS = 4,        /* of an entry: head, held, piece, end */
+	NAMES_MAX = 100,  /* that are tried for a log to be renamed to */
+	REMOVED_MAX = 1000, /* old logs, at one time */
 };
 
 static int open_file(const char *path, struct err *err)
@@ -29,9 +36,9 @@ static int open_file(const char *path, struct err *err)
 	return fd < 0 ? err_sys(err, errno, "failed to open log file %s", path) : fd;
 }
 
-int log_open(struct log *l, str path, struct err *err)
+int log_open(struct log *l, str path, uint64_t max_size, size_t max_files, struct err *err)
 {
-	*l = (struct log){ .fd = -1 };
+	*l = (struct log){ .fd = -1, .max_size = max_size, .max_files = max_files };
 	if (!path.n)
 		return 0;
 	l->path = mem_alloc(path.n + 1);
@@ -50,6 +57,9 @@ int log_reopen(struct log *l, struct err *err)
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = fd;
+	struct stat st;
+	l->rotates = l->max_size && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	l->size = l->rotates ? (uint64_t)st.st_size : 0;
 	return 0;
 }
 
@@ -106,6 +116,81 @@ static size_t batch_write(struct batch *b, int fd)
 	int sys = errno;
 	if (part && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		(void)!ftruncate(fd, st.st_size - (off_t)part);
+	errno = sys;
+	return done;
+}
+
+/* ---- rotation ---- */
+
+/* A name that no file has. Two that fall into one second get different ones, in their order. */
+static char *free_name(struct log *l)
+{
+	char suffix[LOGS_SUFFIX_MAX];
+	int64_t now = clock_wall_ns() / NS_PER_S;
+
+	l->rotated_s = MAX(now, l->rotated_s + 1);
+	for (int i = 0; i < NAMES_MAX; i++, l->rotated_s++) {
+		logs_suffix(l->rotated_s, suffix);
+		char *name = logs_rotated(l->path, suffix);
+		if (access(name, F_OK) < 0)
+			return name;
+		free(name);
+	}
+	return NULL;
+}
+
+static void remove_oldest(const struct log *l)
+{
+	char suffix[LOGS_SUFFIX_MAX];
+	struct err err = ERR_INIT;
+	size_t n;
+	int r = 0;
+
+	for (int i = 0; i < REMOVED_MAX && (r = logs_rotated_after(l->path, "", suffix, &n, &err)) == 0 && n >= l->max_files; i++) {
+		CLEANUP(mem_freep) char *name = logs_rotated(l->path, suffix);
+		if (unlink(name) < 0) {
+			r = err_sys(&err, errno, "%s", name);
+			break;
+		}
+	}
+	if (r < 0)
+		log_warn("an old log is not removed", KV("path", l->path), KV("error", &err));
+}
+
+static void log_rotate(struct log *l)
+{
+	CLEANUP(mem_freep) char *name = free_name(l);
+	struct err err = ERR_INIT;
+	int r = 0;
+
+	l->size = 0;
+	if (!name)
+		r = err_set(&err, ERR_ALREADY_EXISTS, "all names are taken");
+	else if (rename(l->path, name) < 0 && errno != ENOENT) /* ENOENT: somebody else has renamed it */
+		r = err_sys(&err, errno, "%s", name);
+	else if ((r = log_reopen(l, &err)) < 0)
+		(void)!rename(name, l->path);
+	if (r < 0)
+		log_warn("the log is not rotated", KV("path", l->path), KV("error", &err));
+	else
+		remove_oldest(l);
+}
+
+/* ---- entries ---- */
+
+/* As batch_write, after a rotation when that is due. */
+static size_t write_entries(struct log *l, struct batch *b)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < b->n; i++)
+		bytes += b->bytes[i];
+	if (l->rotates && l->size && l->size + bytes > l->max_size)
+		log_rotate(l);
+	size_t done = batch_write(b, l->fd);
+	int sys = errno;
+	for (size_t i = 0; i < done; i++)
+		l->size += b->bytes[i];
 	errno = sys;
 	return done;
 }
@@ -168,7 +253,7 @@ size_t log_add(struct log *l, enum logs_stream which, struct buf *held, str data
 		batch_fill(b, heads, buf_str(held), data, at);
 		if (!b->n)
 			break;
-		size_t n = batch_write(b, l->fd);
+		size_t n = write_entries(l, b);
 		if (n) {
 			forget(held);
 			at = b->taken[n - 1];
@@ -194,7 +279,7 @@ void log_flush(struct log *l, enum logs_stream which, struct buf *held)
 	if (l->fd >= 0 && held->n) {
 		batch.n = 0;
 		batch_add(&batch, logs_head(clock_wall_ns(), which, true, head), buf_str(held), STR_NONE, 0);
-		if (!batch_write(&batch, l->fd))
+		if (!write_entries(l, &batch))
 			log_warn("the end of a log is lost", KV("path", l->path), KV("error", strerror(errno)));
 	}
 	forget(held);

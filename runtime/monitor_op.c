@@ -242,7 +242,8 @@ static int op_create(struct question *q, struct err *err)
 	q->container = c;
 	unlinkat(q->pod->folder_fd, arena_printf(q->arena, "exits/%s", c->id).p, 0);
 	r = stdio_open(c, val_bool(q->v, stdin), stdio, err);
-	int opened = log_open(&c->log, val_str(q->v, log), r < 0 ? NULL : err);
+	int64_t max_size = val_int(q->v, containerLogMaxSize), max_files = val_int(q->v, containerLogMaxFiles);
+	int opened = log_open(&c->log, val_str(q->v, log), (uint64_t)MAX(max_size, 0), (size_t)MAX(max_files, 1), r < 0 ? NULL : err);
 	if (r == 0)
 		r = opened;
 	if (r == 0)

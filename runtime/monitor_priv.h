@@ -93,6 +93,10 @@ struct log {
 	int fd;                       /* -1: no log is kept */
 	int64_t failing_ns;           /* since when it takes nothing; 0: it works */
 	uint64_t lost;                /* bytes */
+	bool rotates;                 /* it has a largest size and is a plain file */
+	uint64_t size, max_size;      /* max_size 0: whatever it takes */
+	size_t max_files;             /* with the one that is written */
+	int64_t rotated_s;            /* the time in the last name; 0: none yet */
 };
 
 /* stdout or stderr; a terminal is stdout. */
@@ -173,8 +177,8 @@ void attach_free_all(struct container *c);
 
 /* ---- log: monitor_log.c ---- */
 
-/* path "" : none is kept. The path is copied. */
-int log_open(struct log *l, str path, struct err *err);
+/* path "" : none is kept. The path is copied. max_size 0: it is only rotated by others. */
+int log_open(struct log *l, str path, uint64_t max_size, size_t max_files, struct err *err);
 int log_reopen(struct log *l, struct err *err);
 void log_close(struct log *l);
 /* How much of data is dealt with: written, held as the beginning of a line, or given up. The rest is to be tried again later. */

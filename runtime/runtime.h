@@ -10,7 +10,7 @@
  *	snapshot.h       root file systems from layers: overlayfs, or copies
  *	monitor.h        the process per pod (c8s-pod monitor): what it is told, and how exits come back
  *	stream.h         exec, attach and port-forward over HTTP
- *	logs.h           CRI log files        stats.c     figures        events.c    what happened, for those who follow
+ *	logs.h           CRI log files; logs_rotate.h: those of before        stats.c     figures        events.c    what happened, for those who follow
  */
 #ifndef C8S_RUNTIME_RUNTIME_H
 #define C8S_RUNTIME_RUNTIME_H
@@ -40,6 +40,8 @@ struct runtime_options {
 	size_t n_handlers;
 	const char *stream_address;   /* where exec, attach and port-forward are served: 127.0.0.1 */
 	int stream_port;              /* 0: any */
+	int64_t log_max_size;         /* of a container's log, after which another file is begun; 0: that is left to the kubelet */
+	int64_t log_max_files;        /* of a container, with the one that is written */
 };
 
 /* (suspends, until canceled) Takes up what an earlier one left, serves. on_ready (may be NULL) is called when the socket is there. */

@@ -25,8 +25,7 @@ int stats_of_cgroup(const char *path, struct cgroup_stats *ret, struct err *err)
 	return r < 0 ? r : cgroup_stats(g, ret, err);
 }
 
-/* "eth0: 1 2 3 ..." : eight numbers of what came, eight of what went. */
-static bool interface_parse(str line, struct interface_stats *ret)
+bool interface_stats_parse(str line, struct interface_stats *ret)
 {
 	uint64_t n[16] = { 0 };
 	str name, rest;
@@ -57,7 +56,7 @@ size_t stats_interfaces(const struct sandbox *s, struct arena *a, struct interfa
 	str text = arena_str(a, buf_str(&b)), line;
 	while (text.n && n < INTERFACES_MAX) {
 		(void)str_cut(text, '\n', &line, &text);
-		if (interface_parse(line, &(*ret)[n]) && !str_eq((*ret)[n].name, STR("lo")))
+		if (interface_stats_parse(line, &(*ret)[n]) && !str_eq((*ret)[n].name, STR("lo")))
 			n++;
 	}
 	return n;

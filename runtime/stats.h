@@ -11,6 +11,8 @@ struct interface_stats {
 	uint64_t rx_bytes, rx_packets, rx_errors, rx_dropped, tx_bytes, tx_packets, tx_errors, tx_dropped;
 };
 
+/* A line of that file: "eth0: 1 2 3 ...": eight numbers of what came, eight of what went. The name lies in the line. */
+bool interface_stats_parse(str line, struct interface_stats *ret);
 /* Of all its processes. -ERR_NOT_FOUND: there is no such cgroup (any more). */
 int stats_of_cgroup(const char *cgroup, struct cgroup_stats *ret, struct err *err);
 /* Interfaces of a pod but lo, in the arena; none for the node's own network. */

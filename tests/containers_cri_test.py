@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -183,10 +184,12 @@ class Node:
 def load_images(node):
     """Before the runtime has started, and beside it while it runs: both share the store."""
     plain, annotated = os.path.join(FOLDER, "plain.tar"), os.path.join(FOLDER, "annotated.tar")
-    files = {**images.busybox(), "data": None, "data/file": b"of the image\n"}
+    files = {**images.busybox(), "data": None, "data/file": b"of the image\n", "data/old": images.entry(tarfile.REGTYPE, mtime=10 ** 9),
+             "data/again": images.entry(tarfile.LNKTYPE, linkname="data/old", mtime=10 ** 9),
+             "zeros": images.entry(tarfile.CHRTYPE, devmajor=1, devminor=5, mode=0o666)}
     images.Image().docker_archive(plain, IMAGE)
     images.Image(files, config={"Entrypoint": ["sh", "-c"], "Cmd": ["echo from the image; sleep 1000"], "Env": ["A=image", "B=image"],
-                                "WorkingDir": "/tmp", "User": "user", "StopSignal": "SIGUSR1", "Volumes": {"/data": {}}}
+                                "WorkingDir": "/tmp", "User": "user", "StopSignal": "SIGUSR1", "Volumes": {"/data": {}, "/nowhere": {}}}
                  ).docker_archive(annotated, ANNOTATED)
     for archive in (plain, annotated):
         subprocess.run([C8S, "image", "--root", node.root, "load", archive], check=True, capture_output=True)
@@ -273,6 +276,10 @@ def test_image_config(t):
     t.check("its user, environment, folder and volume", got == "1000\n1000\nimage own\n/tmp\nof the image\n", got)
     s = NODE.status(c)
     t.check("told in its status", s["user"]["linux"]["uid"] == 1000 and s["stopSignal"] == "SIGUSR1", s)
+    old = os.stat(os.path.join(NODE.root, "containers", c, "volumes", "0", "old"))
+    t.check("links and times in the volume are the image's", (old.st_nlink, old.st_mtime) == (2, 10 ** 9), old)
+    zero = NODE.run(pod, "img", "zero", ["sleep", "1000"], image=ANNOTATED, security={"run_as_user": {"value": 0}, "run_as_group": {"value": 0}})
+    t.check("user 0 is somebody else than nobody in particular", NODE.exec(zero, "sh", "-c", "id -u; id -g") == "0\n0\n")
     c2 = NODE.run(pod, "img", "args", None, image=ANNOTATED, args=["trap 'exit 9' USR1; while :; do sleep 0.1; done"])
     NODE.crictl("stop", "-t", "20", c2)
     t.check("arguments in place of Cmd; the image's signal stops it", NODE.status(c2)["exitCode"] == 9, NODE.status(c2))
@@ -477,6 +484,14 @@ def test_user_namespace(t):
     t.check("the node's files are out of reach", "denied" in NODE.exec(root, "sh", "-c", "cat /proc/1/root/../../etc/shadow 2>&1; echo 1 > /proc/sys/kernel/panic; true").lower())
     t.check("the network is the namespace's own", NODE.exec(root, "sh", "-c", "cat /proc/sys/net/ipv4/ip_unprivileged_port_start") == "0\n" and
             NODE.address(pod) in NODE.exec(root, "cat", "/proc/net/fib_trie"))
+    seen = NODE.exec(c, "stat", "-c", "%u:%g", "/nowhere")
+    t.check("a volume that the image does not have is root's", seen == "0:0\n", seen)
+    big = {**own, "privileged": True, "run_as_user": {"value": 0}}
+    privileged = NODE.runp("privileged", linux={"security_context": big})
+    d = NODE.run(privileged, "privileged", "d", ["sleep", "1000"], image=ANNOTATED, security=big, mounts=[{"container_path": "/image", "image": {"image": ANNOTATED}}])
+    seen = NODE.exec(d, "sh", "-c", "for f in /dev/zero /zeros /image/zeros; do stat -c %t:%T $f; head -c 1 $f >/dev/null 2>&1 && echo open || echo shut; done")
+    t.check("devices of an image are none there, also for who is privileged", seen.split() == ["1:5", "open", "1:5", "shut", "1:5", "shut"], seen)
+    NODE.crictl("rmp", "-f", privileged)
     other = {"namespace_options": {"pid": 1}}
     create_fails(t, "a container of the pod is in its namespace", "user namespace config for sandbox is different from container", pod, "mapped",
                  linux={"security_context": other})
@@ -523,6 +538,10 @@ devices:
     with open(os.path.join(second, "b.json"), "w") as f:
         json.dump({"cdiVersion": "0.8.0", "kind": "example.com/gpu", "devices": [{"name": "0", "containerEdits": {
             "env": ["GPU=new"], "additionalGids": [4321], "deviceNodes": [{"path": "/dev/full"}, {"path": "/dev/made", "type": "c", "major": 1, "minor": 5, "fileMode": 0o640}]}}]}, f)
+    for name, count in (("few", 4000), ("many", 5000)):
+        with open(os.path.join(second, name + ".json"), "w") as f:
+            json.dump({"cdiVersion": "0.8.0", "kind": "example.com/" + name, "devices": [
+                {"name": "x", "containerEdits": {"env": [f"V{i}=1" for i in range(count)]}}]}, f)
     for name, text in (("broken.json", "{"), ("future.json", '{"cdiVersion": "9.0.0", "kind": "a/b", "devices": [{"name": "x"}]}'), ("readme.txt", "{")):
         with open(os.path.join(second, name), "w") as f:
             f.write(text)
@@ -538,8 +557,12 @@ devices:
     t.check("a later folder wins; groups, and numbers that are given", got.splitlines()[0] == ",new" and "4321" in got.splitlines()[1].split() and
             got.splitlines()[2] == "1:5:640:77" and "opt" not in got, got)
     for what, name, words in (("a device that nobody describes", "example.com/gpu=7", "unresolvable CDI devices example.com/gpu=7"),
-                              ("one of a version that is not known", "a/b=x", "unresolvable CDI devices a/b=x")):
+                              ("one of a version that is not known", "a/b=x", "unresolvable CDI devices a/b=x"),
+                              ("one with more edits than is sane", "example.com/many=x", "more than 4096 edits")):
         create_fails(t, what, words, pod, "cdi", CDI_devices=[{"name": name}])
+    e = NODE.create(pod, "cdi", "e", ["true"], CDI_devices=[{"name": "example.com/few=x"}])
+    env = NODE.json("inspect", e)["info"]["runtimeSpec"]["process"]["env"]
+    t.check("many are fine", {"V0=1", "V3999=1"} <= set(env), len(env))
     shutil.copy(os.path.join(first, "a.yaml"), os.path.join(first, "c.yaml"))
     create_fails(t, "one that two files describe", "conflicting device", pod, "cdi", CDI_devices=[{"name": "example.com/gpu=1"}])
     NODE.crictl("rmp", "-f", pod)
@@ -562,6 +585,32 @@ def test_logs(t):
     r = NODE.crictl("logs", "--reopen", c, check=False)
     t.check("not of one that does not run", "container is not running" in r.stderr, r.stderr)
     NODE.crictl("rmp", "-f", pod)
+
+
+def test_rotation(t):
+    NODE.kill(signal.SIGTERM)
+    NODE.start("--container-log-max-size", "16Ki", "--container-log-max-files", "50")
+    pod = NODE.runp("grows")
+    c = NODE.run(pod, "grows", "g", ["sh", "-c", "echo -1; until test -e /go; do sleep 0.05; done; i=0; while [ $i -lt 5000 ]; do echo $i; i=$((i+1)); done"])
+    follower = subprocess.Popen([C8S, "crictl", "-r", f"unix://{NODE.socket}", "logs", "-f", c], stdout=subprocess.PIPE, text=True)
+    first = follower.stdout.readline()
+    NODE.exec(c, "touch", "/go")
+    lines = [first, *follower.communicate(timeout=30)[0].splitlines(keepends=True)]
+    wanted = [f"{i}\n" for i in range(-1, 5000)]
+    t.check("who follows a log that is rotated meanwhile gets all of it, once", lines == wanted, (len(lines), lines[-1:]))
+    folder = os.path.join(NODE.folder, "logs", "grows")
+    names = sorted(os.listdir(folder))[1:] + ["g.log"]
+    sizes = [os.path.getsize(os.path.join(folder, name)) for name in names]
+    t.check("no file is larger than was wanted", len(names) > 10 and all(0 < size <= 16384 for size in sizes), sizes)
+    t.check("together they have all of it", [line.split(" ", 3)[3] for name in names for line in open(os.path.join(folder, name))] == wanted)
+    NODE.crictl("rm", c)
+    t.check("they go with the container", os.listdir(folder) == [], os.listdir(folder))
+    NODE.crictl("rmp", "-f", pod)
+    NODE.kill(signal.SIGTERM)
+    NODE.start()
+    for flags in (("--container-log-max-size", "10x"), ("--container-log-max-size", "-1"), ("--container-log-max-files", "1")):
+        r = subprocess.run([C8S, "runtime", *flags], capture_output=True, text=True)
+        t.check(f"{' '.join(flags)} makes no sense", r.returncode == 2 and flags[0] in r.stderr, r)
 
 
 def test_pull(t):
@@ -796,7 +845,15 @@ def test_files(t):
     same = NODE.exec(d, "/bin/busybox", "readlink", "/proc/self/ns/ipc") + NODE.exec(d, "/bin/busybox", "readlink", "/proc/self/ns/net") + NODE.exec(d, "/bin/busybox", "readlink", "/proc/self/ns/uts")
     t.check("containers share the pod's namespaces, not their processes", ipc == same and os.readlink("/proc/self/ns/ipc") not in ipc and
             NODE.exec(c, "/bin/busybox", "readlink", "/proc/self/ns/pid") != NODE.exec(d, "/bin/busybox", "readlink", "/proc/self/ns/pid"))
-    NODE.crictl("rmp", "-f", pod)
+    pid, root = NODE.json("inspectp", pod)["info"]["pid"], os.path.join(NODE.state, "pause")
+    its = f"/proc/{pid}/root/etc/resolv.conf"
+    before = open(its).read()
+    # As it is for one that comes while the first pod is being made: not all that is needed is there.
+    os.rename(os.path.join(root, "pause"), os.path.join(root, "moved"))
+    beside = NODE.runp("beside")
+    t.check("a pod does not take away what another has mounted", before == open(its).read() != "", (before, open(its).read()))
+    NODE.crictl("rmp", "-f", pod, beside)
+    os.unlink(os.path.join(root, "moved"))
     node = NODE.runp("plain", dns_config=None, linux={"security_context": {"namespace_options": {"network": 2}}}, hostname="")
     e = NODE.run(node, "plain", "e", ["sleep", "1000"], security={"namespace_options": {"network": 2, "pid": 1}})
     t.check("without servers the node's; the node's name", NODE.exec(e, "cat", "/etc/resolv.conf") == open("/etc/resolv.conf").read() and
@@ -878,7 +935,7 @@ def main():
         load_images(NODE)
         NODE.start()
         tap.run([test_service, test_pod, test_image_config, test_security, test_users, test_files, test_patience, test_namespaces, test_user_namespace, test_mounts,
-                 test_limits, test_figures, test_logs, test_network, test_events, test_questions, test_pull, test_cdi, test_slow_exec, test_handler])
+                 test_limits, test_figures, test_logs, test_rotation, test_network, test_events, test_questions, test_pull, test_cdi, test_slow_exec, test_handler])
     finally:
         if NODE:
             NODE.close()

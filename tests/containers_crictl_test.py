@@ -34,6 +34,7 @@ NAME = f"c8s-test-crictl-{random.randrange(1 << 32):08x}"
 FOLDER = tempfile.mkdtemp(prefix=NAME + "-")
 ENV = {**os.environ, "CRI_CONFIG_FILE": os.path.join(FOLDER, "crictl.yaml")}
 TIMEOUT = 30
+TRANSPORTS = ("spdy", "websocket")
 
 
 class Failed(Exception):
@@ -272,11 +273,6 @@ def test_logs(t, c):
     c.run("rmp", "-f", pod)
 
 
-def transports(c):
-    """containerd 1.6 forgets the end of a WebSocket stream now and then; its own clients use SPDY."""
-    return ("spdy",) if c.s.name == "containerd" else ("spdy", "websocket")
-
-
 def test_exec(t, c):
     pod = c.pod("exec")
     x = c.container(pod, "exec", "x", "sleep", "1000", labels={"which": "x"})
@@ -287,11 +283,14 @@ def test_exec(t, c):
     begin = time.monotonic()
     t.check("which has a limit", "timeout" in c.fails("exec", "-s", "--timeout", "1", x, "sleep", "100") and time.monotonic() - begin < 8)
     data = random.Random(1).randbytes(1 << 20)
-    for transport in transports(c):
+    for transport in TRANSPORTS:
         w = ["-r", transport]
         r = c.run("exec", *w, x, *script, code=7)
         t.check(f"{transport}: output, errors, exit code", (r.stdout, r.stderr) == ("out\n", "err\n"), r)
-        t.check(f"{transport}: no input", c.out("exec", *w, x, "cat") == "")
+        # By WebSocket containerd 1.6 always makes a pipe for input and ends it at once: when its shim, which opens that for reading on
+        # the side, comes after all who write have closed it, it waits for ever, whoever the client is (by SPDY too, with -i and no input).
+        if (c.s.name, transport) != ("containerd", "websocket"):
+            t.check(f"{transport}: no input", c.out("exec", *w, x, "cat") == "")
         r = c.run("exec", *w, x, "sh", "-c", "head -c 3000000 /dev/zero", text=False)
         t.check(f"{transport}: much output", len(r.stdout) == 3000000)
         r = c.run("exec", "-i", *w, x, "head", "-c", str(len(data)), input=data, text=False)
@@ -321,7 +320,7 @@ def test_exec(t, c):
 def test_terminal(t, c):
     pod = c.pod("term")
     x = c.container(pod, "term", "x", "sleep", "1000")
-    for transport in transports(c):
+    for transport in TRANSPORTS:
         term = Terminal(*c.command("exec", "-it", "-r", transport, x, "sh"))
         term.resize(33, 111)
         term.send(b"busybox stty size; echo rea''dy\n")
@@ -369,7 +368,7 @@ def talk(p, word):
 def test_attach(t, c):
     pod = c.pod("attach")
     x = c.container(pod, "attach", "x", "sh", "-c", "while read line; do echo got $line; echo err >&2; test $line = end && exit 0; done", stdin=True)
-    for last, transport in enumerate((transports(c)[0], transports(c)[-1])):
+    for last, transport in enumerate(TRANSPORTS):
         p = subprocess.Popen(c.command("attach", "-i", "-r", transport, x), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              env=ENV, bufsize=0)
         got = talk(p, transport)
@@ -412,21 +411,24 @@ def forward(c, pod, transport, ports):
 def test_port_forward(t, c):
     pod = c.pod("forward")
     c.container(pod, "forward", "x", "sh", "-c", "mkdir /www; head -c 1000000 /dev/zero >/www/big; echo served >/www/index.html; httpd -f -p 8080 -h /www")
-    for transport in transports(c):
+    for transport in TRANSPORTS:
+        if (c.s.name, transport) == ("containerd", "websocket"):
+            t.check("websocket: containerd has no tunnel", "the streaming server" in c.fails("port-forward", "-r", transport, pod, ":8080"))
+            continue
         p, local = forward(c, pod, transport, [":8080", ":81"])
 
-        def get(path):
-            for _ in range(4 if c.s.name == "containerd" else 1):  # containerd 1.6 forgets a connection now and then
-                try:
-                    return urllib.request.urlopen(f"http://127.0.0.1:{local[8080]}{path}", timeout=5).read()
-                except OSError:  # it may not listen yet
-                    pass
-            return b""
+        def get(path, port=8080):
+            try:
+                return urllib.request.urlopen(f"http://127.0.0.1:{local[port]}{path}", timeout=5).read()
+            except OSError:  # it may not listen yet
+                return b""
         try:
+            # containerd leaves what is sent to a port where nobody listens where every fifth stream of the session has to pass
+            t.check(f"{transport}: something for a port where nobody listens", get("/index.html", 81) == b"")
             wait_until(lambda: get("/index.html") == b"served\n", what="an answer")
             t.check(f"{transport}: a connection", True)
             t.check(f"{transport}: much", len(get("/big")) == 1000000)
-            got, many = [], 1 if c.s.name == "containerd" else 8  # containerd loses some of those that come at once
+            got, many = [], 8
             threads = [threading.Thread(target=lambda: got.append(get("/index.html"))) for _ in range(many)]
             for thread in threads:
                 thread.start()
@@ -442,8 +444,6 @@ def test_port_forward(t, c):
         finally:
             p.kill()
             p.wait()
-    if c.s.name == "containerd":
-        t.check("websocket: containerd has no tunnel", "the streaming server" in c.fails("port-forward", "-r", "websocket", pod, ":8080"))
     t.check("ports that are none", "is not [LOCAL:]PORT" in c.fails("port-forward", pod, "http"))
     p, local = forward(c, pod, "spdy", [":8080"])
     t.check("a port that is taken", "unable to listen" in c.fails("port-forward", pod, f"{local[8080]}:8080"))

@@ -183,8 +183,8 @@ def test_restart(t):
     ends = NODE.run(pod, "stay", "ends", ["sh", "-c", "while [ ! -e /marks/go ]; do sleep 0.01; done; exit 5"], mounts=volume)
     hog = NODE.run(pod, "stay", "hog", ["sh", "-c", "while [ ! -e /marks/go ]; do sleep 0.01; done; dd if=/dev/zero of=/dev/null bs=200M count=1"],
                    mounts=volume, resources={"memory_limit_in_bytes": 32 << 20})
-    made = NODE.create(pod, "stay", "made", ["sleep", "1000"])
-    address, before = NODE.address(pod), NODE.status(runs)
+    made = NODE.create(pod, "stay", "made", ["sleep", "1000"], security={"run_as_user": {"value": 0}, "capabilities": {}})
+    address, before, given = NODE.address(pod), NODE.status(runs), NODE.json("inspect", made)["info"]["config"]
     NODE.kill()
     open(os.path.join(marks, "go"), "w").close()
     exits = os.path.join(NODE.state, "pods", pod, "exits")
@@ -197,6 +197,10 @@ def test_restart(t):
     s = NODE.status(hog)
     t.check("one for want of memory", s["exitCode"] == 137 and s["reason"] == "OOMKilled", s)
     t.check("the address", NODE.address(pod) == address)
+    now = NODE.json("inspect", made)["info"]["config"]
+    security = now["linux"]["securityContext"]
+    t.check("what it was made with, and that something was said of user and seccomp, though it is the zero value", now == given and
+            security.get("runAsUser") == security.get("seccomp") == security.get("capabilities") == {}, (given, now))
     NODE.crictl("start", made)
     t.check("one that was only made", NODE.status(made)["state"] == "CONTAINER_RUNNING")
     t.check("exec", NODE.exec(runs, "echo", "here") == "here\n")

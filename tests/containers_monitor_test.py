@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -474,6 +475,22 @@ def test_lines(t, m, c):
     t.check("a flood of empty lines", len(m.entries("n")) == 100000, len(m.entries("n")))
 
 
+@scene
+def test_rotation(t, m, c):
+    m.run(c, "o", ["/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; echo -n end"],
+          containerLogMaxSize=100000, containerLogMaxFiles=3)
+    c.exit_of("o")
+    old = sorted(name for name in os.listdir(m.folder) if name.startswith("o.log."))
+    t.check("a log that has grown is renamed, and only the newest are kept",
+            len(old) == 2 and all(re.fullmatch(r"o\.log\.20\d{6}-\d{6}", name) for name in old), old)
+    files = [os.path.join(m.folder, name) for name in (*old, "o.log")]
+    sizes = [os.path.getsize(f) for f in files]
+    t.check("they are as large as they may be", all(90000 < size <= 100000 for size in sizes[:2]) and 0 < sizes[2] <= 100000, sizes)
+    entries = m.entries("o", files)
+    t.check("nothing is lost between them", [text for _, _, text in entries] ==
+            [b"line %d" % i for i in range(20001 - len(entries), 20000)] + [b"end"], len(entries))
+
+
 def memory(pid):
     figures = {}
     with open(f"/proc/{pid}/smaps_rollup") as f:
@@ -488,7 +505,7 @@ def test_memory(t, m, c):
     before = memory(m.pid)
     for name in ("p1", "p2", "p3"):
         m.run(c, name, ["/bin/sleep", "1000"])
-    m.run(c, "flood", ["/bin/sh", "-c", "yes | head -c 20000000; head -c 20000000 /dev/zero"])
+    m.run(c, "flood", ["/bin/sh", "-c", "yes | head -c 20000000; head -c 20000000 /dev/zero"], containerLogMaxSize=1 << 20, containerLogMaxFiles=2)
     c.exit_of("flood")
     busy = memory(m.pid)
     wait_for(lambda: memory(m.pid)["Rss"] < 512, 3)
@@ -651,14 +668,41 @@ def test_disk(t, m, c):
         subprocess.run(["umount", disk])
 
 
+def with_number(pid):
+    """A process of this number, which nobody has; None: it cannot be made."""
+    for _ in range(50):
+        try:
+            with open("/proc/sys/kernel/ns_last_pid", "w") as f:
+                f.write(str(pid - 1))
+        except OSError:
+            return None
+        p = subprocess.Popen(["sleep", "1000"])
+        if p.pid == pid:
+            return p
+        p.kill()
+        p.wait()
+    return None
+
+
 def test_execs_apart(t):
     """Execs that take long, each by a connection of its own: nobody waits for them."""
     folder = os.path.join(FOLDER, "apart")
     os.makedirs(folder)
     runtime = os.path.join(folder, "runtime")
     with open(runtime, "w") as f:
-        f.write(f'#!/bin/sh\nfor w; do [ "$w" = exec ] && {{ : > {folder}/at; while [ ! -e {folder}/go ]; do sleep 0.01; done; }}; done\n'
-                f'exec {POD} runc "$@"\n')
+        f.write(f'''#!/bin/sh
+for w; do
+    [ "$w" = exec ] && {{ : > {folder}/at; while [ ! -e {folder}/go ]; do sleep 0.01; done; }}
+    [ "$last" = --pid-file ] && file=$w
+    last=$w
+done
+[ -e {folder}/late ] || exec {POD} runc "$@"
+{POD} runc "$@"
+code=$?
+cp $file {folder}/pid.new && mv {folder}/pid.new {folder}/pid
+while [ -e {folder}/late ]; do sleep 0.01; done
+exit $code
+''')
     os.chmod(runtime, 0o755)
     m = Monitor(runtime)
     c, other = m.connect(), m.connect()
@@ -666,10 +710,11 @@ def test_execs_apart(t):
     null = os.open("/dev/null", os.O_RDWR)
     m.run(c, "e", ["/bin/sleep", "1000"])
 
-    def begin(name):
+    def begin(name, *args):
         if os.path.exists(os.path.join(folder, "at")):
             os.unlink(os.path.join(folder, "at"))
-        other.send({"op": "exec", "id": "e", "exec": name, "terminal": False, "process": process(["/bin/sleep", "1000"])}, (null, null, null))
+        other.send({"op": "exec", "id": "e", "exec": name, "terminal": False, "process": process(args or ["/bin/sleep", "1000"])},
+                   (null, null, null))
         wait_for(lambda: os.path.exists(os.path.join(folder, "at")))
     begin("x1")
     start = time.monotonic()
@@ -678,6 +723,26 @@ def test_execs_apart(t):
     open(os.path.join(folder, "go"), "w").close()
     answer, _ = other.answer()
     t.check("it gets the signal when it has started", answer.get("pid", 0) > 1 and c.exit_of("e", "x1")["exitCode"] == 137, answer)
+    os.unlink(os.path.join(folder, "go"))
+    open(os.path.join(folder, "late"), "w").close()
+    begin("x3", "/bin/true")
+    c.ask("kill", id="e", exec="x3", signal=9, all=False)
+    open(os.path.join(folder, "go"), "w").close()
+    wait_for(lambda: os.path.exists(os.path.join(folder, "pid")))
+    pid = int(open(os.path.join(folder, "pid")).read())
+    gone = wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+    stranger = with_number(pid) if gone else None
+    os.unlink(os.path.join(folder, "late"))
+    answer, _ = other.answer()
+    event = c.exit_of("e", "x3")
+    if stranger:
+        time.sleep(0.2)
+        t.check("one that has ended before it could get the signal: whoever has its number now does not", answer.get("pid") == pid and
+                event["exitCode"] == 0 and stranger.poll() is None, (answer, event, stranger.poll()))
+        stranger.kill()
+        stranger.wait()
+    else:
+        t.skip("a number that is another's", "numbers of processes cannot be chosen here")
     os.unlink(os.path.join(folder, "go"))
     begin("x2")
     start = time.monotonic()
@@ -737,7 +802,7 @@ def main():
         return
     make_rootfs()
     try:
-        tap.run([test_own, test_runc, test_crun, test_lines, test_memory, test_slow_reader, test_input, test_alone, test_hostile, test_disk, test_execs_apart,
+        tap.run([test_own, test_runc, test_crun, test_lines, test_rotation, test_memory, test_slow_reader, test_input, test_alone, test_hostile, test_disk, test_execs_apart,
                  test_short_of_descriptors, test_killed])
     finally:
         shutil.rmtree(FOLDER, ignore_errors=True)

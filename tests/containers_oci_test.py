@@ -434,6 +434,13 @@ def test_mounts(t):
             with open(os.path.join(data, "big"), "w") as f:
                 f.write("x" * 100000)
             t.check("tmpcopyup of more than fits", "big: No space left on device" in b.run()[2], b.run())
+        with with_mount("stat -c '%a %u %g' /data; cat /data/file", {"destination": "/data", "type": "tmpfs", "source": "tmpfs",
+                        "options": ["tmpcopyup", "mode=1733", "uid=5", "gid=6"]}) as b:
+            os.makedirs(os.path.join(b.rootfs, "data"), exist_ok=True)
+            os.chmod(os.path.join(b.rootfs, "data"), 0o755)
+            with open(os.path.join(b.rootfs, "data", "file"), "w") as f:
+                f.write("copied\n")
+            t.check("mount: tmpcopyup leaves mode and owner as they were asked for", b.run()[1] == "1733 5 6\ncopied\n", b.run())
         with with_mount("cat /etc/resolv.conf", bind("/etc/resolv.conf", "bind", source=volume + "/file")) as b:
             os.symlink("../run/resolve/stub.conf", os.path.join(b.rootfs, "etc/resolv.conf"))
             t.check("a link that leads nowhere yet is followed inside", b.run()[1] == "text\n" and os.path.exists(os.path.join(b.rootfs, "run/resolve/stub.conf")))

@@ -64,6 +64,19 @@ class World:
         openssl("req", "-x509", "-new", "-key", key, "-subj", "/CN=" + name, "-days", "2", "-out", self.file(name + ".crt"))
         return self.file(name + ".crt"), key
 
+    def through(self, ca, name, subject):
+        """A certificate of an authority whom this authority has made one, that one's after it, and its key."""
+        key, crt = self.key(name), self.file(name + ".crt")
+        with open(self.file(name + ".ext"), "w") as f:
+            f.write("basicConstraints=CA:TRUE\n")
+        request = openssl("req", "-new", "-key", key, "-subj", "/CN=" + name)
+        openssl("x509", "-req", "-CA", ca[0], "-CAkey", ca[1], "-set_serial", "7", "-days", "2", "-extfile", self.file(name + ".ext"),
+                "-out", crt, stdin=request)
+        leaf, key = self.certificate((crt, key), subject)
+        with open(leaf, "a") as f:
+            f.write(open(crt).read())
+        return leaf, key
+
     def certificate(self, ca, subject, usage="clientAuth", days=2):
         """A certificate of this authority and its key."""
         name = hashlib.sha256(repr((ca, subject, usage, days)).encode()).hexdigest()[:12]
@@ -351,10 +364,14 @@ class Authorities:
             "--requestheader-group-headers=X-Remote-Group").start()
         names = [("users", "/O=devs/CN=vera"), ("proxies", "/CN=front")]
         self.pairs = {age: {n: w.certificate(ca[n], s) for n, s in names} for age, ca in (("old", self.old), ("new", self.new))}
-        self.connections = [w.connect(self.pairs["old"][n], self.server) for n, _ in names]
+        between = [w.through(self.old[n], f"between-{n}", s) for n, s in names]
+        self.connections = [w.connect(pair, self.server) for pair in (*(self.pairs["old"][n] for n, _ in names), *between)]
+        self.silent = [w.connect(pair, self.server) for pair in (self.pairs["old"]["users"], between[0])]
+        for c in self.silent:
+            c.connect()
         t.check("the authorities there are", self.known(w, "old") == ["vera", "erin"] and self.known(w, "new") == [401, 401],
                 (self.known(w, "old"), self.known(w, "new")))
-        t.check("those who stay connected", self.staying(w) == [201, 201])
+        t.check("those who stay connected, and others between them and the authority", self.staying(w) == [201] * 4, self.staying(w))
         self.put(self.new)
 
     def put(self, authorities):
@@ -375,7 +392,9 @@ class Authorities:
     def end(self, w, t):
         cluster.wait_until(lambda: self.known(w, "new") == ["vera", "erin"], 30, "new authorities to count")
         t.check("old ones do not count any more, without a restart", self.known(w, "old") == [401, 401], self.known(w, "old"))
-        t.check("nor for those who are connected still", self.staying(w) == [401, 401], self.staying(w))
+        t.check("nor for those who are connected still", self.staying(w) == [401] * 4, self.staying(w))
+        late = [w.who(connection=c)[0] for c in self.silent]
+        t.check("nor for those who had not said a word before", late == [401] * 2, late)
         with open(self.files["proxies"], "w") as f:
             f.write("nonsense\n")
         cluster.wait_until(lambda: "authorities cannot be read again" in self.server.said(), 20, "the complaint")

@@ -42,7 +42,7 @@ class Keys:
                 f.write("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
             openssl("x509", "-req", "-in", self.at("csr"), "-CA", self.at(ca + ".crt"), "-CAkey", self.at(ca + ".key"), "-CAcreateserial",
                     "-days", "2", "-extfile", self.at("ext"), "-out", self.at(ca + "-server.crt"))
-        for name in ("k1", "k2", "k3"):
+        for name in ("k1", "k2", "k3", "k4"):
             openssl("genrsa", "-out", self.at(name), "2048")
 
     def at(self, name):
@@ -264,6 +264,15 @@ def test_provider(w, t):
     for _ in range(5):
         who(s, sign("k2", kid="k9"))
     t.check("unknown keys do not cause many fetches", w.outside.counts["/realm/keys"] <= before + 3, w.outside.counts)
+    time.sleep(1.1)
+    answers, go = w.outside.handlers["/realm/keys"], threading.Event()
+    w.outside.handlers["/realm/keys"] = lambda *a: (go.wait(10), answers(*a))[1]
+    w.realm_keys.append("k4")
+    stranger = s.request("GET", "/api?timeout=50ms", token=sign("k2", kid="k9"))
+    threading.Timer(0.3, go.set).start()
+    u = who(s, sign("k4"))
+    w.outside.handlers["/realm/keys"] = answers
+    t.check("a stranger's short patience is not that of others", stranger.status != 200 and u != 401, (stranger, u))
 
 
 def test_claims_elsewhere(w, t):

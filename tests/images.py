@@ -47,10 +47,14 @@ def busybox():
 
 
 def layer(files):
-    """The tar of a layer; the same files give the same bytes."""
+    """The tar of a layer; the same files give the same bytes. Besides what busybox() has, content may be an entry of its own (TarInfo)."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for path, content in files.items():
+            if isinstance(content, tarfile.TarInfo):
+                content.name = path
+                tar.addfile(content)
+                continue
             info = tarfile.TarInfo(path)
             info.mode = 0o755
             if content is None:
@@ -62,6 +66,15 @@ def layer(files):
                 info.mode = 0o755 if path.startswith("bin/") else 0o644
             tar.addfile(info, io.BytesIO(content) if isinstance(content, bytes) else None)
     return out.getvalue()
+
+
+def entry(kind, **members):
+    """An entry of a layer: a kind of tarfile, and whatever else TarInfo has."""
+    info = tarfile.TarInfo()
+    info.type = kind
+    for name, value in members.items():
+        setattr(info, name, value)
+    return info
 
 
 class Image:

@@ -58,6 +58,29 @@ def find(program, package):
         return there()
 
 
+GRPCIO = "python3-grpcio python3-six libabsl20220623 libc-ares2 libre2-9"
+
+
+def grpcio():
+    """The environment for programs of Debian's python3 that use Google's gRPC."""
+    return {**libraries(), "PYTHONPATH": os.path.join(FOLDER, "usr/lib/python3/dist-packages")}
+
+
+def grpcio_missing():
+    """Why there is no gRPC for Python here; None: there is."""
+    def there():
+        return os.path.exists("/usr/bin/python3") and subprocess.run(["/usr/bin/python3", "-c", "import grpc"], env=grpcio(),
+                                                                     capture_output=True).returncode == 0
+    os.makedirs(FOLDER, exist_ok=True)
+    with open(os.path.join(FOLDER, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not there() and shutil.which("apt-get"):
+            for part in GRPCIO.split():
+                unpack(part)
+    return None if there() else "gRPC of Debian's package python3-grpcio cannot be had"
+
+
 if __name__ == "__main__":
+    print("grpcio", grpcio_missing() or "is there")
     for name, package in PEERS.items():
         print(name, find(name, package) or "cannot be had")

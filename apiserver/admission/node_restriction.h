@@ -7,6 +7,11 @@
 /* node_restriction_pod.c: pods and their status. */
 int node_restrict_pod(struct request *q, str node, struct err *err);
 int node_restrict_pod_status(struct request *q, str node);
+/*
+ * What of the API a pod needs, and one that a node runs by itself therefore must not name: "secrets", "configmaps (via projected
+ * volumes)"; NULL: nothing. -ERR_INVALID for a volume of a kind that is not known. Kubelets ask this, too.
+ */
+int pod_api_reference(struct arena *a, struct val pod, const char **ret, struct err *err);
 /* node_restriction_token.c: tokens of service accounts. */
 int node_restrict_token(struct request *q, str node, struct err *err);
 

@@ -4,7 +4,10 @@
  */
 #include "apiserver/admission/node_restriction.h"
 #include "apiserver/authz/node_graph.h"
+#include "base/buf.h"
 #include "codec/atoms.h"
+
+enum { QUOTED_MAX = 4096 };
 
 /* ---- what a pod refers to ---- */
 
@@ -40,57 +43,64 @@ static const struct {
 	{ A_clusterTrustBundle, "clustertrustbundles" }, { A_podCertificate, "podcertificates" }, { A_downwardAPI, NULL },
 };
 
-static int unknown_source(struct request *q, const char *what, struct val volume)
+static int unknown_source(const char *what, struct val volume, struct err *err)
 {
-	return admission_forbid(q, "error checking mirror pod for API references: unknown %s " STR_FMT, what,
-				STR_ARG(admission_quoted(q, val_str(volume, name))));
+	CLEANUP(buf_done) struct buf name = BUF_INIT(QUOTED_MAX);
+
+	buf_add_quoted(&name, val_str(volume, name));
+	return err_set(err, ERR_INVALID, "unknown %s " STR_FMT, what, STR_ARG(buf_str(&name)));
 }
 
-static int refers(struct request *q, str node, const char *what)
-{
-	return admission_forbid(q, "node " STR_FMT " can not create pods that reference %s",
-				STR_ARG(admission_quoted(q, node)), what);
-}
-
-static int check_projected(struct request *q, str node, struct val volume)
+static int projected_reference(struct val volume, const char **ret, struct err *err)
 {
 	VAL_EACH(source, val_get(volume, projected, sources)) {
 		size_t i = 0;
 		while (i < ARRAY_LEN(projected_sources) && !val_exists(val_member(*source, projected_sources[i].source)))
 			i++;
 		if (i == ARRAY_LEN(projected_sources))
-			return unknown_source(q, "source for projected volume", volume);
-		if (projected_sources[i].text)
-			return refers(q, node, projected_sources[i].text);
+			return unknown_source("source for projected volume", volume, err);
+		if ((*ret = projected_sources[i].text))
+			return 0;
 	}
 	return 0;
 }
 
-static int check_volume(struct request *q, str node, struct val volume)
+static int volume_reference(struct val volume, const char **ret, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(volume_sources); i++)
-		if (val_exists(val_member(volume, volume_sources[i].source)))
-			return volume_sources[i].text ? refers(q, node, volume_sources[i].text) : 0;
-	return val_has(volume, projected) ? check_projected(q, node, volume) :
-					    unknown_source(q, "volume type for volume ", volume);
+		if (val_exists(val_member(volume, volume_sources[i].source))) {
+			*ret = volume_sources[i].text;
+			return 0;
+		}
+	return val_has(volume, projected) ? projected_reference(volume, ret, err) : unknown_source("volume type for volume ", volume, err);
+}
+
+int pod_api_reference(struct arena *a, struct val pod, const char **ret, struct err *err)
+{
+	struct named named = { 0 };
+	int r = 0;
+
+	pod_references(a, pod, note, &named);
+	*ret = val_str(pod, spec, serviceAccountName).n	       ? "serviceaccounts"
+	       : named.secrets				       ? "secrets"
+	       : named.config_maps			       ? "configmaps"
+	       : val_len(val_get(pod, spec, resourceClaims)) ? "resourceclaims"
+							       : NULL;
+	VAL_EACH(volume, val_get(pod, spec, volumes))
+		if (r == 0 && !*ret)
+			r = volume_reference(*volume, ret, err);
+	return r;
 }
 
 static int check_references(struct request *q, str node)
 {
-	struct named named = { 0 };
-	int r = 0;
-	pod_references(q->arena, q->object, note, &named);
-	if (val_str(q->object, spec, serviceAccountName).n)
-		return refers(q, node, "serviceaccounts");
-	if (named.secrets)
-		return refers(q, node, "secrets");
-	if (named.config_maps)
-		return refers(q, node, "configmaps");
-	if (val_len(val_get(q->object, spec, resourceClaims)))
-		return refers(q, node, "resourceclaims");
-	VAL_EACH(volume, val_get(q->object, spec, volumes))
-		r = r < 0 ? r : check_volume(q, node, *volume);
-	return r;
+	struct err why = ERR_INIT;
+	const char *what;
+
+	if (pod_api_reference(q->arena, q->object, &what, &why) < 0)
+		return admission_forbid(q, "error checking mirror pod for API references: %s", why.msg);
+	return what ? admission_forbid(q, "node " STR_FMT " can not create pods that reference %s", STR_ARG(admission_quoted(q, node)), what) :
+		      0;
 }
 
 /* ---- new pods ---- */

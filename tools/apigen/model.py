@@ -174,6 +174,8 @@ class Resolver:
             raise ApiError(f.where, "an embedded type has no words of its own")
         if t.package.proto and f.number is None:
             raise ApiError(f.where, "fields of a wire message need a number")
+        # proto3: absent and empty messages differ, and so do members of a oneof and zero ones.
+        f.pointer |= bool(t.package.proto) and f.shape == "one" and (f.kind == "MESSAGE" or "oneof" in f.words)
 
     def flatten(self, t):
         """t.fields: in JSON order, embedded ones in place. t.wire: (number, field or embedded type), by number."""

@@ -1,0 +1,91 @@
+#include <ftw.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "kubelet/cri_config_testing.h"
+
+#define LOCAL                                                                                                                       \
+	"# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\n" \
+	"fe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n"
+
+TEST(files_hosts_text)
+{
+	static const struct {
+		const char *spec, *want;
+	} t[] = {
+		{ "", LOCAL "10.1.0.2\tp\nfd00::2\tp\n" },
+		{ "'hostname':'h','subdomain':'s',", LOCAL "10.1.0.2\th.s.ns.svc.cluster.local\th\nfd00::2\th.s.ns.svc.cluster.local\th\n" },
+		{ "'hostAliases':[{'ip':'1.2.3.4','hostnames':['a','b.example']},{'ip':'5.6.7.8','hostnames':['c']}],",
+		  LOCAL "10.1.0.2\tp\nfd00::2\tp\n\n# Entries added by HostAliases.\n1.2.3.4\ta\tb.example\n5.6.7.8\tc\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CLEANUP(arena_done) struct arena a = ARENA_INIT;
+		CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 16);
+		struct kubelet_node n = testing_node();
+		struct err err = ERR_INIT;
+		struct cri_container_input in = { .pod = testing_pod(&a, t[i].spec, "", ""),
+						  .pod_ips = testing_typed(&a, NULL, "[{'ip':'10.1.0.2'},{'ip':'fd00::2'}]") };
+		CHECK_INT(cri_config_hosts(&n, &in, &b, &err), 0);
+		CHECK_STR_ROW(i, buf_str(&b), t[i].want);
+	}
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+/* Mode of a file, and its size in *ret_size. */
+static unsigned mode_of(str path, int64_t *ret_size)
+{
+	struct stat st;
+	CHECK_INT(stat(path.p, &st), 0);
+	*ret_size = st.st_size;
+	return st.st_mode & 07777;
+}
+
+TEST(files_of_container)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	char root[] = "/tmp/c8s-files-XXXXXX";
+	struct kubelet_node n = testing_node();
+	struct err err = ERR_INIT;
+	struct cri_mount first[2], again[2];
+	size_t n_first, n_again;
+	int64_t size;
+	struct val pod = testing_pod(&a, "", "'terminationMessagePath':'/dev/termination-log',", "");
+	struct cri_container_input in = { .pod = pod, .container = testing_container(pod), .pod_ips = testing_typed(&a, NULL, "[{'ip':'10.1.0.2'}]") };
+
+	CHECK(mkdtemp(root) != NULL);
+	n.root = n.log_root = str_of(root);
+	CHECK_INT(container_files_make(&n, &a, &in, first, &n_first, &err), 0);
+	CHECK_INT(n_first, 2);
+	CHECK_STR(first[0].container_path, "/etc/hosts");
+	CHECK_STR(first[0].host_path, arena_printf(&a, "%s/pods/u1/etc-hosts", root).p);
+	CHECK_INT(mode_of(first[0].host_path, &size), 0644);
+	CHECK(size > 0);
+	CHECK_STR(first[1].container_path, "/dev/termination-log");
+	CHECK(str_starts(first[1].host_path, arena_printf(&a, "%s/pods/u1/containers/c/", root)));
+	CHECK_INT(mode_of(first[1].host_path, &size), 0666);
+	CHECK_INT(size, 0);
+	(void)mode_of(arena_printf(&a, "%s/ns_p_u1/c", root), &size);
+
+	/* Another attempt: the same hosts, other last words. */
+	CHECK_INT(container_files_make(&n, &a, &in, again, &n_again, &err), 0);
+	CHECK(str_eq(again[0].host_path, first[0].host_path));
+	CHECK(!str_eq(again[1].host_path, first[1].host_path));
+
+	/* A mount of its own, or no address yet: no hosts. */
+	in.container = val_with(&a, in.container, testing_typed(&a, NULL, "[{'name':'v','mountPath':'/etc/hosts'}]"), volumeMounts);
+	CHECK_INT(container_files_make(&n, &a, &in, again, &n_again, &err), 0);
+	CHECK_INT(n_again, 1);
+	in.container = val_without(&a, testing_container(pod), terminationMessagePath);
+	in.pod_ips = VAL_EMPTY;
+	CHECK_INT(container_files_make(&n, &a, &in, again, &n_again, &err), 0);
+	CHECK_INT(n_again, 0);
+	nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}

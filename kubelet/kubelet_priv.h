@@ -1,0 +1,70 @@
+/* The parts of a running kubelet, for those that need several of them. */
+#ifndef C8S_KUBELET_KUBELET_PRIV_H
+#define C8S_KUBELET_KUBELET_PRIV_H
+
+#include "client/client.h"
+#include "client/informer.h"
+#include "client/recorder.h"
+#include "kubelet/cgroups.h"
+#include "kubelet/collect.h"
+#include "kubelet/config.h"
+#include "kubelet/devices.h"
+#include "kubelet/eviction.h"
+#include "kubelet/images.h"
+#include "kubelet/pods.h"
+#include "kubelet/probe.h"
+#include "kubelet/register.h"
+#include "kubelet/runtime_pods.h"
+#include "kubelet/server.h"
+#include "kubelet/source.h"
+#include "kubelet/stats.h"
+#include "kubelet/status.h"
+#include "kubelet/user_namespaces.h"
+#include "kubelet/volume.h"
+
+struct kubelet {
+	const struct kubelet_options *options;
+	struct val config;            /* KubeletConfiguration */
+	struct kubelet_node node;
+	struct kubelet_hooks hooks;
+	struct client *client;        /* NULL: standalone */
+	struct informers *informers;
+	struct informer *services, *runtime_classes;
+	struct recorder *recorder;    /* NULL: standalone */
+	struct cri *cri;
+	struct images_manager *images;
+	struct probes *probes;
+	struct volumes *volumes;
+	struct cgroups *cgroups;      /* NULL: cgroupsPerQOS is off */
+	struct user_namespaces *user_namespaces;
+	struct devices *devices;
+	struct stats *stats;
+	struct eviction *eviction;
+	struct node_keeper *node_keeper;
+	struct runtime_pods *runtime_pods;
+	struct sources *sources;
+	struct statuses *statuses;
+	struct pods *pods;
+	struct certificates *certificates; /* NULL: no server */
+	struct kubelet_auth *auth;
+	struct cri_lookups lookups;
+	struct arena arena;           /* of texts that live as long as the kubelet */
+	str shutdown;                 /* "" or why the node goes down */
+	str runtime_name;             /* in containerID */
+	bool recursive_readonly;      /* the runtime can mount so */
+	struct frozen *runtime_status; /* runtime.v1.StatusResponse, as of the last question; NULL: it does not answer */
+	str network_problem;          /* why pods of their own network have to wait; "": they need not. In runtime_status or a constant. */
+};
+
+/* kubelet_node.c: fills k->node. */
+int kubelet_node_make(struct kubelet *k, struct err *err);
+/* kubelet_lookups.c: makes k->lookups and k->volumes. */
+void kubelet_lookups_make(struct kubelet *k);
+/* kubelet_serve.c: (suspends, until canceled) the HTTP API, and the port for health checks. */
+int kubelet_serve(struct kubelet *k, struct err *err);
+int kubelet_serve_health(struct kubelet *k, struct err *err);
+
+/* An event about a pod (or one of its containers: fieldPath spec.containers{name}), or (VAL_NONE) about the node. Never suspends. */
+void kubelet_event(struct kubelet *k, struct val pod, str container, bool warning, const char *reason, str message);
+
+#endif

@@ -1,0 +1,316 @@
+"""A cluster of one node for tests: an API server, a kubelet, and below it the built-in runtime or Debian's containerd, in folders, a control
+group and a network of their own; a registry with images of Debian's busybox and nginx. Everything is gone when the `with` block ends.
+
+    with nodes.Node() as n:                     # nodes.Node(runtime="containerd")
+        n.create({"kind": "Pod", ...})
+        n.wait_phase("p", "Running")
+        n.kubectl("logs", "p")
+
+Call nodes.own_namespaces() first: mounts, links and addresses are then those of the test alone."""
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import containerd
+import images
+import peers
+from cluster import C8S, Server, free_port, wait_until
+
+CLONE_NEWNS = 0x00020000
+NODE = "n1"
+
+
+def own_namespaces():
+    """Moves the process into a new network namespace and a new mount namespace, whose mounts reach those that are made from it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    subprocess.run(["mount", "--make-rslave", "/"], check=True)
+    subprocess.run(["mount", "--make-rshared", "/"], check=True)
+    containerd.own_network()
+
+
+def missing(runtime="c8s"):
+    """Why there cannot be a node here; None: there can."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if not images.Registry.available():
+        return "docker-registry of Debian's package docker-registry cannot be had"
+    if not peers.find("kubectl", "kubernetes-client"):
+        return "kubectl of Debian's package kubernetes-client cannot be had"
+    return containerd.missing() if runtime == "containerd" else None
+
+
+class Node:
+    """config: more of KubeletConfiguration; flags: more flags of the kubelet; server_flags: of the API server."""
+
+    def __init__(self, runtime="c8s", config=None, flags=(), server_flags=(), apart=False):
+        self.runtime, self.more, self.flags, self.apart = runtime, config or {}, flags, apart
+        self.name = f"c8s-test-node-{random.randrange(1 << 32):08x}"
+        self.folder = tempfile.mkdtemp(prefix=self.name + "-")
+        self.cgroup = "/" + self.name
+        self.server = Server(os.path.join(self.folder, "server"), "--authorization-mode=Node,RBAC", "--allow-privileged",
+                             "--kubelet-preferred-address-types=InternalIP", *server_flags)
+        self.registry = images.Registry(os.path.join(self.folder, "registry"))
+        self.root, self.logs = os.path.join(self.folder, "kubelet"), os.path.join(self.folder, "log", "pods")
+        self.state = os.path.join(self.folder, "state")
+        self.manifests = os.path.join(self.folder, "manifests")
+        self.log = os.path.join(self.folder, "kubelet.log")
+        self.port, self.health = free_port(), free_port()
+        self.containerd = self.process = self.runtime_process = None
+        self.pulled = 0
+
+    # ---- starting ----
+
+    def write_network(self):
+        folder = os.path.join(self.folder, "net.d")
+        os.makedirs(folder)
+        self.bridge = "br" + self.name[-8:]
+        with open(os.path.join(folder, "10-test.conflist"), "w") as f:
+            json.dump({"cniVersion": "1.0.0", "name": self.name, "plugins": [
+                {"type": "bridge", "bridge": self.bridge, "isGateway": True, "hairpinMode": True,
+                 "ipam": {"type": "host-local", "dataDir": os.path.join(self.folder, "ipam"), "ranges": [[{"subnet": "10.214.0.0/16"}]],
+                          "routes": [{"dst": "0.0.0.0/0"}]}},
+                {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}]}, f)
+        return folder
+
+    def runtime_flags(self, prefix="--"):
+        return [prefix + "root", f"{self.folder}/runtime", prefix + "state", self.state, prefix + "pod-program", peers.static_pod(),
+                prefix + "cni-conf-dir", self.net]
+
+    def start_runtime(self):
+        """The runtime as a process of its own, where the kubelet has none inside."""
+        with open(os.path.join(self.folder, "runtime.log"), "ab") as log:
+            begin = log.tell()
+            self.runtime_process = subprocess.Popen([C8S, "runtime", "--cgroup-parent", self.cgroup, *self.runtime_flags()], stdout=log, stderr=log)
+        wait_until(lambda: " ready " in open(f"{self.folder}/runtime.log").read()[begin:], what="the runtime")
+
+    def endpoint(self):
+        return self.containerd.endpoint if self.containerd else f"unix://{self.state}/cri.sock"
+
+    def configure(self):
+        os.makedirs(self.manifests, exist_ok=True)
+        config = {"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1", "port": self.port, "address": "127.0.0.1",
+                  "healthzPort": self.health, "cgroupRoot": self.cgroup, "podLogsDir": self.logs, "staticPodPath": self.manifests,
+                  "authentication": {"anonymous": {"enabled": False}, "x509": {"clientCAFile": f"{self.server.folder}/data/pki/ca.crt"}},
+                  "failSwapOn": False, "failCgroupV1": False, "enforceNodeAllocatable": [], "clusterDNS": ["10.0.0.10"], "clusterDomain": "cluster.local",
+                  "evictionHard": {"memory.available": "1Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%"},
+                  "imageGCHighThresholdPercent": 100, **self.more}
+        if self.containerd or self.apart:
+            config["containerRuntimeEndpoint"] = self.endpoint()
+        path = os.path.join(self.folder, "kubelet.yaml")
+        with open(path, "w") as f:
+            json.dump(config, f)
+        return path
+
+    def start_kubelet(self):
+        inside = [] if self.containerd or self.apart else self.runtime_flags("--runtime-")
+        with open(self.log, "ab") as log:
+            begin = log.tell()
+            self.process = subprocess.Popen([C8S, "kubelet", "--kubeconfig", self.server.kubeconfig, "--config", self.configure(), "--root-dir",
+                                             self.root, "--cert-dir", f"{self.root}/pki", "--hostname-override", NODE, "--node-ip", "127.0.0.1",
+                                             "--v=4", *inside, *self.flags], stdout=log, stderr=log)
+
+        def ready():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the kubelet ended with {self.process.returncode}:\n{self.said(begin)[-4000:]}")
+            return "kubelet: ready" in self.said(begin)
+        wait_until(ready, 60, "the kubelet")
+
+    def said(self, begin=0):
+        with open(self.log, "rb") as f:
+            f.seek(begin)
+            return f.read().decode(errors="replace")
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self):
+        self.net = self.write_network()
+        self.registry.__enter__()
+        self.server.start()
+        if self.runtime == "containerd":
+            self.containerd = containerd.Containerd(cni_conf=self.net)
+            self.containerd.start()
+        if self.apart:
+            self.start_runtime()
+        self.image = self.put_image("busybox", images.Image(images.busybox(), config={"Cmd": ["sh"]}))
+        self.make_namespace("default")
+        self.start_kubelet()
+        wait_until(self.is_ready, 30, "the node to be ready")
+        return self
+
+    def make_namespace(self, name):
+        """With what controllers put into each: a service account, and the certificate of the API server."""
+        if name != "default":
+            self.server.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        self.server.request("POST", f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
+        with open(os.path.join(self.server.folder, "data", "pki", "ca.crt")) as f:
+            ca = f.read()
+        self.server.request("POST", f"/api/v1/namespaces/{name}/configmaps", {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": ca}})
+
+    def is_ready(self):
+        r = self.get("/api/v1/nodes/" + NODE)
+        return r.status == 200 and any(c["type"] == "Ready" and c["status"] == "True" for c in r.json["status"].get("conditions", []))
+
+    def put_image(self, name, image, tag="1"):
+        self.registry.put(image, name, tag)
+        return f"{self.registry.host}/{name}:{tag}"
+
+    # ---- using ----
+
+    def get(self, path):
+        return self.server.request("GET", path)
+
+    def kubectl(self, *args, **more):
+        return self.server.kubectl(*args, **more)
+
+    def make(self, name, command=("sleep", "1000"), namespace="default", spec=None, **container):
+        """A pod for this node with one container; spec and container: more of both."""
+        c = {"name": "c", "image": self.image, "command": list(command), **container}
+        return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
+                "spec": {"nodeName": NODE, "terminationGracePeriodSeconds": 1, "containers": [c], **(spec or {})}}
+
+    def create(self, pod):
+        r = self.server.request("POST", f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
+        if r.status != 201:
+            raise RuntimeError(f"the pod was not created: {r}")
+        return r.json
+
+    def pod(self, name, namespace="default"):
+        r = self.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+        return r.json if r.status == 200 else None
+
+    def phase(self, name, namespace="default"):
+        return ((self.pod(name, namespace) or {}).get("status") or {}).get("phase")
+
+    def wait(self, name, condition, seconds=30, what="", namespace="default"):
+        """Until condition(pod) is true; the pod then."""
+        seen = None
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            seen = self.pod(name, namespace)
+            if seen and condition(seen):
+                return seen
+            time.sleep(0.03)
+        raise TimeoutError(f"pod {name}: {what or 'the condition'} did not come true: {json.dumps((seen or {}).get('status'))}")
+
+    def wait_phase(self, name, phase, seconds=30, namespace="default"):
+        return self.wait(name, lambda p: p["status"].get("phase") == phase, seconds, f"phase {phase}", namespace)
+
+    def wait_ready(self, name, seconds=30, namespace="default"):
+        return self.wait(name, lambda p: any(c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", [])),
+                         seconds, "ready", namespace)
+
+    def wait_gone(self, name, seconds=30, namespace="default"):
+        wait_until(lambda: self.pod(name, namespace) is None, seconds, f"the end of pod {name}")
+
+    def run(self, name, *command, seconds=30, **more):
+        """A pod that runs a command once: its log."""
+        self.create(self.make(name, command, spec={"restartPolicy": "Never", **more.pop("spec", {})}, **more))
+        self.wait(name, lambda p: p["status"].get("phase") in ("Succeeded", "Failed"), seconds, "its end")
+        return self.kubectl("logs", name).stdout
+
+    def delete(self, *names, namespace="default"):
+        for name in names:
+            self.server.request("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}")
+        for name in names:
+            self.wait_gone(name, namespace=namespace)
+
+    def events(self, name, namespace="default"):
+        r = self.get(f"/api/v1/namespaces/{namespace}/events").json["items"]
+        return [(e["reason"], e["message"]) for e in r if e["involvedObject"]["name"] == name]
+
+    def crictl(self, *args, check=True):
+        r = subprocess.run([C8S, "crictl", "-r", self.endpoint(), *args], capture_output=True, text=True, timeout=60)
+        if check and r.returncode:
+            raise RuntimeError(f"crictl {' '.join(args)}: {r.stderr}")
+        return r.stdout
+
+    # ---- ending ----
+
+    def kill_kubelet(self, sig=signal.SIGKILL):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(sig)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.send_signal(signal.SIGUSR2)
+                time.sleep(0.5)
+                self.process.kill()
+                raise RuntimeError(f"the kubelet does not end:\n{self.said()[-6000:]}") from None
+
+    def leftovers(self):
+        """What is left of the node's pods: processes, mounts, links, control groups, folders. For a node without pods."""
+        left = []
+        for folder, _, _ in os.walk("/sys/fs/cgroup"):
+            if self.cgroup in folder and "/pod" in folder.split(self.cgroup)[1]:
+                left.append(folder)
+        with open("/proc/self/mountinfo") as f:
+            left += [line.split()[4] for line in f if f"{self.root}/pods" in line or f"{self.state}/" in line]
+        pods = os.path.join(self.root, "pods")
+        left += [os.path.join(pods, p) for p in (os.listdir(pods) if os.path.isdir(pods) else [])]
+        left += [os.path.join(self.logs, p) for p in (os.listdir(self.logs) if os.path.isdir(self.logs) else [])]
+        links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True).stdout
+        left += [line for line in links.splitlines() if "veth" in line]
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    line = f.read()
+            except OSError:
+                continue
+            if b"monitor" in line and self.folder.encode() in line:
+                left.append(line.replace(b"\0", b" ").decode())
+        return left
+
+    def remove_all_pods(self):
+        for item in self.get("/api/v1/pods").json["items"]:
+            m = item["metadata"]
+            self.server.request("DELETE", f"/api/v1/namespaces/{m['namespace']}/pods/{m['name']}", {"gracePeriodSeconds": 0})
+        wait_until(lambda: not self.get("/api/v1/pods").json["items"], 30, "all pods to be gone")
+
+    def remove_cgroups(self):
+        left = False
+        for folder, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
+            if self.cgroup in folder:
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    left = True
+        return not left
+
+    def close(self):
+        if self.process and self.process.poll() is None:
+            for name in os.listdir(self.manifests):
+                os.unlink(os.path.join(self.manifests, name))
+            try:
+                self.remove_all_pods()
+                wait_until(lambda: not self.crictl("pods", "-q").strip(), 30, "the end of all pods")
+            except Exception as e:  # what is left is removed below
+                print(f"# {e}")
+            self.kill_kubelet(signal.SIGTERM)
+        if self.runtime_process:
+            self.runtime_process.send_signal(signal.SIGTERM)
+            self.runtime_process.wait(30)
+        if self.containerd:
+            self.containerd.close()
+        self.server.kill(signal.SIGTERM)
+        self.registry.__exit__()
+        wait_until(self.remove_cgroups, 10, f"the end of {self.cgroup}")
+        with open("/proc/self/mountinfo") as f:
+            for point in [line.split()[4] for line in f if self.folder in line][::-1]:
+                subprocess.run(["umount", "-l", point], capture_output=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __exit__(self, *_):
+        self.close()
