@@ -333,6 +333,19 @@ static str who_is(struct office *o, const struct client_config *config)
 	return arena_str(&o->f.arena, val_str(review->val, status, userInfo, username));
 }
 
+static void put_ended_pair(struct folder *f)
+{
+	CLEANUP(buf_done) struct buf pem = BUF_INIT(1 << 20);
+	const struct cert_store s = { in_folder(f, "pki"), "kubelet-client" };
+	EVP_PKEY *key = NULL;
+	X509 *cert = NULL;
+	CHECK_INT(key_make(&key, NULL), 0);
+	make_pair(NULL, "system:node:n1", "system:nodes", -1, key, &cert, &pem);
+	CHECK_INT(cert_store_update(&s, buf_str(&pem), key, NULL), 0);
+	X509_free(cert);
+	EVP_PKEY_free(key);
+}
+
 FIBER_TEST(certificates_bootstrap)
 {
 	static struct office o;
@@ -359,6 +372,11 @@ FIBER_TEST(certificates_bootstrap)
 	CHECK_OK(&o.w, kubelet_identity(&o.options, STR("n1"), &config, &o.w.err));
 	kubelet_identity_free(TAKE(config));
 	CHECK_INT(o.signer.signed_requests, 1);
+	put_ended_pair(&o.f);
+	CHECK_OK(&o.w, kubelet_identity(&o.options, STR("n1"), &config, &o.w.err));
+	CHECK_STR(who_is(&o, config), "system:node:n1");
+	kubelet_identity_free(TAKE(config));
+	CHECK_INT(o.signer.signed_requests, 2);
 	office_done(&o);
 }
 

@@ -9,16 +9,15 @@
 #include <stdlib.h>
 
 #include "base/fiber_io.h"
-#include "base/file.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
 #include "kubelet/admit_priv.h"
 #include "kubelet/cgroups_priv.h"
 #include "kubelet/cri_config_priv.h"
+#include "kubelet/stats_priv.h"
 #include "machinery/resources.h"
 
-enum { BEST_EFFORT_SHARES = 2, NUMBER_MAX = 64 };
+enum { BEST_EFFORT_SHARES = 2 };
 
 static const char *const tiers[] = { "", "/burstable", "/besteffort" };
 
@@ -85,9 +84,9 @@ int cgroups_open(struct arena *a, str path, bool make, struct cgroup **ret, stru
 
 /* ---- the node ---- */
 
-static bool enforces(const struct cgroups *c, str what)
+bool cgroups_enforces(struct val config, str what)
 {
-	struct val list = val_get(c->o.config, enforceNodeAllocatable);
+	struct val list = val_get(config, enforceNodeAllocatable);
 
 	if (!val_exists(list))
 		return str_eq(what, STR("pods"));
@@ -95,14 +94,6 @@ static bool enforces(const struct cgroups *c, str what)
 		if (str_eq(val_as_str(*v), what))
 			return true;
 	return false;
-}
-
-static int64_t read_number(const char *path)
-{
-	CLEANUP(buf_done) struct buf b = BUF_INIT(NUMBER_MAX);
-	int64_t n;
-
-	return file_read(path, &b, NULL) >= 0 && str_to_i64(str_trim(buf_str(&b)), &n) ? n : INT64_MAX;
 }
 
 /* What is there less what is reserved, never below 0. */
@@ -114,25 +105,53 @@ static int64_t left_of(const struct cgroups *c, str name, int64_t capacity)
 	return MAX(capacity - taken, INT64_C(0));
 }
 
+/* ["c8s-x" "kubepods"], as Kubernetes writes the name of a cgroup. */
+static str top_name(const struct cgroups *c, struct arena *a)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
+
+	for (str part, rest = c->top; rest.n;) {
+		(void)str_cut(rest, '/', &part, &rest);
+		if (!part.n)
+			continue;
+		buf_addc(&b, b.n ? ' ' : '[');
+		buf_add_quoted(&b, part);
+	}
+	buf_addc(&b, ']');
+	return arena_str(a, buf_str(&b));
+}
+
+static void tell(const struct cgroups *c, bool warning, const char *reason, str message)
+{
+	const struct kubelet_hooks *h = c->o.node->hooks;
+
+	if (h && h->event)
+		h->event(h->arg, VAL_EMPTY, warning, reason, message);
+}
+
 static int set_top(struct cgroups *c, struct arena *a, struct err *err)
 {
 	CLEANUP(cgroup_freep) struct cgroup *g = NULL;
-	bool enforced = enforces(c, STR("pods"));
-	int64_t cpus = c->o.node->cpus_milli, pids;
+	bool enforced = cgroups_enforces(c->o.config, STR("pods"));
+	int64_t cpus = c->o.node->cpus_milli, pids, tasks;
+	struct err why = ERR_INIT;
 	int r = cgroups_open(a, c->top, true, &g, err);
 
 	if (r < 0)
 		return r;
-	pids = MIN(read_number("/proc/sys/kernel/pid_max"), read_number("/proc/sys/kernel/threads-max"));
+	stats_tasks(&pids, &tasks);
 	struct cgroups_values v = { .shares = cri_config_shares(enforced ? left_of(c, STR("cpu"), cpus) : cpus),
-				    .pids = !enforced || pids == INT64_MAX ? 0 : MAX(left_of(c, STR("pid"), pids), INT64_C(1)) };
-	if ((r = cgroups_set(g, a, &v, err)) < 0 || !enforced || c->allocatable <= 0)
+				    .pids = !enforced || pids < 0 ? 0 : MAX(left_of(c, STR("pid"), pids), INT64_C(1)) };
+	if ((r = cgroups_set(g, a, &v, err)) < 0)
 		return r;
-	/* More may be in use at the moment: eviction brings it down, and then it is set. */
-	struct err why = ERR_INIT;
-	c->memory_missing = cgroups_set(g, a, &(struct cgroups_values){ .memory = c->allocatable }, &why) < 0;
+	/* More memory may be in use at the moment: eviction brings it down, and then it is set. */
+	struct cgroups_values memory = { .memory = enforced ? MAX(c->allocatable, INT64_C(0)) : 0 };
+	c->memory_missing = cgroups_set(g, a, &memory, &why) < 0;
 	if (c->memory_missing)
-		log_warn("cannot limit the memory of pods yet", KV("cgroup", c->top), KV("bytes", c->allocatable), KV("err", &why));
+		tell(c, true, "FailedNodeAllocatableEnforcement",
+		     arena_printf(a, "Failed to update Node Allocatable Limits " STR_FMT ": %s", STR_ARG(top_name(c, a)), why.msg));
+	else
+		tell(c, false, "NodeAllocatableEnforced", STR("Updated Node Allocatable limit across pods"));
 	return 0;
 }
 
@@ -171,9 +190,14 @@ static int enforce_reserved(struct cgroups *c, struct arena *a, struct err *err)
 	};
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(all) && r >= 0; i++)
-		if (enforces(c, str_of(all[i].key)))
-			r = enforce_existing(a, all[i].what, all[i].path, all[i].amounts, all[i].compressible, err);
+	for (size_t i = 0; i < ARRAY_LEN(all) && r >= 0; i++) {
+		if (!cgroups_enforces(c->o.config, str_of(all[i].key)))
+			continue;
+		r = enforce_existing(a, all[i].what, all[i].path, all[i].amounts, all[i].compressible, err);
+		if (r >= 0)
+			tell(c, false, "NodeAllocatableEnforced",
+			     arena_printf(a, "Updated limits on %s reserved cgroup " STR_FMT, i % 2 ? "kube" : "system", STR_ARG(all[i].path)));
+	}
 	return r;
 }
 

@@ -25,6 +25,8 @@ struct cgroups_values {
 	struct val unified;
 };
 
+/* Whether enforceNodeAllocatable names it; where nothing is said, pods it is. */
+bool cgroups_enforces(struct val config, str what);
 /* What the machine has no controller for is left out. */
 int cgroups_set(struct cgroup *g, struct arena *a, const struct cgroups_values *v, struct err *err);
 /* A limit for every size of page that the machine has: what the resources say, or otherwise. */

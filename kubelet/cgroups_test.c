@@ -15,8 +15,18 @@
 struct world {
 	struct arena arena;
 	struct kubelet_node node;
+	struct kubelet_hooks hooks;
 	struct cgroups *c;
+	str told;                     /* the last event */
 };
+
+static void event(void *arg, struct val pod, bool warning, const char *reason, str message)
+{
+	struct world *w = arg;
+
+	CHECK(!val_exists(pod));
+	w->told = arena_printf(&w->arena, "%s %s: " STR_FMT, warning ? "Warning" : "Normal", reason, STR_ARG(message));
+}
 
 static void world_init(struct world *w, const char *config, const char *reserved)
 {
@@ -25,6 +35,8 @@ static void world_init(struct world *w, const char *config, const char *reserved
 	*w = (struct world){ 0 };
 	cgroups_name_root();
 	w->node = testing_node();
+	w->hooks = (struct kubelet_hooks){ .event = event, .arg = w };
+	w->node.hooks = &w->hooks;
 	w->node.cgroup_root = arena_str(&w->arena, str_of(cgroups_left));
 	w->node.cgroup_v2 = cgroup_mode() == CGROUP_V2;
 	w->node.memory_bytes = 8LL << 30;
@@ -88,6 +100,7 @@ TEST(cgroups_tree)
 	if (!cgroups_possible())
 		skip();
 	world_init(&w, "{}", "{'cpu':'1','memory':'1Gi'}");
+	CHECK_STR(w.told, "Normal NodeAllocatableEnforced: Updated Node Allocatable limit across pods");
 	/* Four CPUs less one; seven GiB; a class of nobody. */
 	str top = shown(&w, "/kubepods");
 	CHECK(str_starts(top, str_of(with_shares(&w, 3072, "-1 7516192768 "))));

@@ -189,7 +189,7 @@ static int collect_dead(const struct collect_options *o, struct arena *a, bool a
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < l.n; i++)
+	for (size_t i = l.n; i-- > 0;) /* the oldest first */
 		if (goes_with_pod(o, l.all[i].uid, all_dead))
 			remove_container(o, a, &l.all[i]);
 	if (o->per_pod >= 0)

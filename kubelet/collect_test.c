@@ -121,7 +121,7 @@ CLOCK_TEST(collect_dead_containers)
 		{ 0, -1, 250, NULL, NULL, "rm a0\n", false },
 		{ -1, 2, 0, NULL, NULL, "rm a0\nrm a1\nrm b0\n", false },
 		{ -1, 4, 0, NULL, NULL, "rm a0\nrm a1\n", false },
-		{ 1, -1, 0, "u1", NULL, "rm a2\nrm a1\nrm a0\nrm b0\n", false },
+		{ 1, -1, 0, "u1", NULL, "rm b0\nrm a0\nrm a1\nrm a2\n", false },
 		{ 1, -1, 0, NULL, "u2", "rm a0\nrm a1\n", false },
 		{ 1, -1, 0, NULL, "u2", "stop d0 7\nrm d0\nrm a0\nrm a1\n", true },
 	};

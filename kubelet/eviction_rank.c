@@ -9,18 +9,12 @@
 #include "kubelet/cri_config_priv.h"
 #include "kubelet/eviction_priv.h"
 #include "kubelet/pod_rules.h"
+#include "kubelet/stats_priv.h"
 #include "machinery/resources.h"
 
 enum measures { ROOT = 1, LOGS = 2, VOLUMES = 4 };
 
 /* ---- usage ---- */
-
-static bool is_local_volume(struct val v)
-{
-	return val_has(v, hostPath) || val_has(v, gitRepo) || val_has(v, configMap) || val_has(v, secret) || val_has(v, downwardAPI) ||
-	       val_has(v, projected) || (val_has(v, emptyDir) && !str_eq(val_str(v, emptyDir, medium), STR("Memory")) &&
-					 !str_starts(val_str(v, emptyDir, medium), STR("HugePages")));
-}
 
 static int64_t disk_use(struct val pod, struct val stats, unsigned measures, bool inodes)
 {
@@ -33,9 +27,11 @@ static int64_t disk_use(struct val pod, struct val stats, unsigned measures, boo
 		if (measures & LOGS)
 			sum += val_as_int(val_member(val_get(*c, logs), which));
 	}
-	VAL_EACH(v, val_get(stats, volume))
-		if (measures & VOLUMES && is_local_volume(find_named(val_get(pod, spec, volumes), val_str(*v, name))))
+	VAL_EACH(v, val_get(stats, volume)) {
+		struct val volume = find_named(val_get(pod, spec, volumes), val_str(*v, name));
+		if (measures & VOLUMES && (val_has(volume, hostPath) || stats_volume_is_local(volume)))
 			sum += val_as_int(val_member(*v, which));
+	}
 	return sum;
 }
 

@@ -7,6 +7,7 @@
 #include "codec/atoms.h"
 #include "codec/time.h"
 #include "codec/types.h"
+#include "kubelet/cgroups_priv.h"
 #include "kubelet/eviction_priv.h"
 #include "kubelet/stats_priv.h"
 #include "machinery/resources.h"
@@ -74,16 +75,6 @@ static void add_thresholds(struct thresholds *ret, struct val config, struct val
 	}
 }
 
-static bool enforces_pods(struct val config)
-{
-	struct val list = val_get(config, enforceNodeAllocatable);
-
-	VAL_EACH(v, list)
-		if (str_eq(val_as_str(*v), STR("pods")))
-			return true;
-	return !val_exists(list);
-}
-
 static int threshold_order(const void *x, const void *y)
 {
 	const struct threshold *a = x, *b = y;
@@ -96,7 +87,7 @@ void thresholds_of_config(struct val config, struct thresholds *ret)
 	ret->n = 0;
 	add_thresholds(ret, config, val_get(config, evictionHard), false);
 	/* What all pods together may use runs short as what the node has does. */
-	for (size_t i = 0, n = ret->n; enforces_pods(config) && i < n && ret->n < THRESHOLDS_MAX; i++)
+	for (size_t i = 0, n = ret->n; cgroups_enforces(config, STR("pods")) && i < n && ret->n < THRESHOLDS_MAX; i++)
 		if (ret->all[i].signal == SIGNAL_MEMORY) {
 			ret->all[ret->n] = ret->all[i];
 			ret->all[ret->n++].signal = SIGNAL_ALLOCATABLE;
@@ -203,7 +194,7 @@ static void put_allocatable(struct eviction *e, struct arena *a, struct observat
 	struct cgroup_stats s;
 
 	if (!c || cgroup_open(cgroups_pod_path(c, a, VAL_EMPTY).p, &g, NULL) < 0 || cgroup_stats(g, &s, NULL) < 0 ||
-	    s.memory_limit >= UINT64_C(1) << 62)
+	    s.memory_limit >= MEMORY_UNLIMITED)
 		return;
 	put(all, SIGNAL_ALLOCATABLE, s.memory_limit - MIN(s.memory_working_set, s.memory_limit), s.memory_limit);
 }

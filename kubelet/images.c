@@ -294,14 +294,16 @@ static int pull_in_turn(struct want *w, const struct image_credentials *credenti
 static int pull(struct want *w, struct err *err)
 {
 	str key = backoff_key(w->arena, val_str(w->pod, metadata, uid), w->image), error = STR_NONE;
-	const struct backoff *b = backoff_find(w->m, key);
+	const struct backoff *b;
 	struct image_credentials credentials;
 	int64_t begin_ns = clock_now_ns(), pull_ns;
-	int r = image_credentials_find(w->m, w->arena, w->secrets, w->repository, &credentials, err);
+	int r = image_credentials_find(w->m, w->arena, w->pod, w->secrets, w->repository, &credentials, err);
 
+	if (r == -ERR_CANCELED || r == -ERR_TIMEOUT)
+		return r;
 	if (r < 0)
 		return refuse(w, arena_str(w->arena, err_str(err)), arena_str(w->arena, err_str(err)), err);
-	if (b) {
+	if ((b = backoff_find(w->m, key))) {
 		tell(w, false, "BackOff", quoted(w->arena, "Back-off pulling image ", w->image, "", STR_NONE));
 		str message = quoted(w->arena, "Back-off pulling image ", w->image, ": ", str_of(b->error));
 		return refuse(w, STR("ImagePullBackOff"), message, err);
@@ -358,7 +360,11 @@ static int is_present(struct want *w, bool never, struct err *err)
 		return refuse(w, STR("ImageInspectError"), message, err);
 	}
 	w->ref = val_str(w->status, id);
-	if (w->ref.n && (r = image_records_verify(w->m, w->arena, w->image, w->ref, w->secrets, w->repository, &must_pull, err)) < 0)
+	if (w->ref.n)
+		r = image_records_verify(w->m, w->arena, w->image, w->ref, w->pod, w->secrets, w->repository, &must_pull, err);
+	if (r == -ERR_CANCELED || r == -ERR_TIMEOUT)
+		return r;
+	if (r < 0)
 		return refuse(w, arena_str(w->arena, err_str(err)), arena_str(w->arena, err_str(err)), err);
 	if (must_pull)
 		return never ? never_pull(w, err) : 0;

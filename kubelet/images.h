@@ -3,7 +3,7 @@
  * images that nobody uses when the disk fills.
  *
  *	images.c            the policy: present, pulling, back-off
- *	images_keyring.c    credentials for an image, from secrets and the node's own file
+ *	images_keyring.c    credentials for an image, from secrets, the node's own file and providers (credential_provider.h)
  *	images_records.c    who could pull an image: pods that show no such credentials do not get it from the node either
  *	images_collect.c    removing unused images; the list for the Node object
  */
@@ -13,6 +13,7 @@
 #include "kubelet/cri_client.h"
 #include "kubelet/kubelet.h"
 
+struct credential_providers;
 struct images_manager;
 
 /* Texts live as long as the manager. */
@@ -20,6 +21,7 @@ struct images_manager_options {
 	struct cri *cri;
 	/* /var/lib/kubelet: records in image_manager/, the node's credentials in config.json; NULL: records in memory only, no file. */
 	const char *root;
+	struct credential_providers *providers; /* NULL: none; must outlive the manager */
 	double qps;                   /* registryPullQPS: 5; 0: no limit */
 	unsigned burst;               /* 10 */
 	bool parallel;                /* serializeImagePulls: false */

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "codec/atoms.h"
 #include "codec/json.h"
+#include "kubelet/credential_provider.h"
 #include "kubelet/images_priv.h"
 
 enum { CONFIG_MAX = 1 << 20, CREDENTIALS_MAX = 1000 };
@@ -225,6 +226,22 @@ static void add_file(const struct images_manager *m, struct arena *a, struct ima
 		all->n = before;
 }
 
+/* What a provider says is more of the same, without secret. */
+struct gathering {
+	struct arena *arena;
+	struct image_credentials *all;
+};
+
+static void add_found(void *arg, struct val auth, struct val account)
+{
+	struct gathering *g = arg;
+	size_t before = g->all->n;
+
+	(void)add_auths(g->arena, auth, VAL_EMPTY, g->all, NULL);
+	for (size_t i = before; i < g->all->n; i++)
+		g->all->items[i].account = account;
+}
+
 /* ---- choosing ---- */
 
 static int by_pattern(const void *x, const void *y)
@@ -258,10 +275,11 @@ static void choose(struct image_credentials *all, size_t from, str repository)
 	all->n = hub;
 }
 
-int image_credentials_find(const struct images_manager *m, struct arena *a, struct val secrets, str repository,
+int image_credentials_find(const struct images_manager *m, struct arena *a, struct val pod, struct val secrets, str repository,
 			   struct image_credentials *ret, struct err *err)
 {
 	struct image_credentials all = { .items = ARENA_ARRAY(a, struct image_credential, CREDENTIALS_MAX) };
+	struct gathering gathering = { a, &all };
 	int r;
 
 	VAL_EACH(secret, secrets)
@@ -271,6 +289,10 @@ int image_credentials_find(const struct images_manager *m, struct arena *a, stru
 	size_t own = all.n;
 	add_file(m, a, &all);
 	choose(&all, own, repository);
+	own = all.n;
+	if (m->o.providers)
+		credential_providers_ask(m->o.providers, a, repository, pod, add_found, &gathering);
+	choose(&all, own, repository);
 	*ret = all;
-	return 0;
+	return fiber_check(err);
 }

@@ -25,6 +25,7 @@ struct image_credential {
 	str pattern;                           /* "registry.example/team", "*.example" */
 	str user, password;
 	struct val secret;                     /* the core/v1.Secret that it is from; VAL_NONE: of the node */
+	struct val account;                    /* or the service account (uid, namespace, name) that a provider gave it to */
 	str hash;                              /* as records have it */
 };
 
@@ -34,19 +35,19 @@ struct image_credentials {
 };
 
 /*
- * Those that fit the repository ("docker.io/library/nginx"). -ERR_BAD_REQUEST with Go's message for a secret that cannot be read. Reads a
- * file.
+ * (suspends) Those that fit the repository ("docker.io/library/nginx"): of secrets, the node's file, the providers. -ERR_BAD_REQUEST with
+ * Go's message for a secret that cannot be read.
  */
-int image_credentials_find(const struct images_manager *m, struct arena *a, struct val secrets, str repository,
+int image_credentials_find(const struct images_manager *m, struct arena *a, struct val pod, struct val secrets, str repository,
 			   struct image_credentials *ret, struct err *err);
 /* Whether a pattern as in Docker's files is for this repository. */
 bool image_pattern_matches(str pattern, str repository);
 
 /* ---- images_records.c ---- */
 
-/* Must credentials be shown (by a pull) before a pod gets this image, which is on the node? */
-int image_records_verify(struct images_manager *m, struct arena *a, str image, str ref, struct val secrets, str repository,
-			 bool *ret_pull, struct err *err);
+/* (suspends) Must credentials be shown (by a pull) before a pod gets this image, which is on the node? */
+int image_records_verify(struct images_manager *m, struct arena *a, str image, str ref, struct val pod, struct val secrets,
+			 str repository, bool *ret_pull, struct err *err);
 /* A pull begins; and it ended, with these credentials (NULL: without any), or (ref empty) failed. */
 void image_records_intend(struct images_manager *m, str image);
 void image_records_pulled(struct images_manager *m, str image, str ref, const struct image_credential *used);

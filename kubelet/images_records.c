@@ -200,8 +200,8 @@ static struct val with_secret(struct arena *a, struct val list, struct val ref)
 	return val_list_insert(a, val_exists(list) ? list : VAL_EMPTY_LIST, at, ref);
 }
 
-/* Adds that the image could be had so: with a secret, or (VAL_NONE) by anybody of the node. */
-static void record_add(struct images_manager *m, str image, str ref, struct val secret)
+/* Adds that the image could be had so: with a secret or for a service account (list says which), or (VAL_NONE) by anybody of the node. */
+static void record_add(struct images_manager *m, str image, str ref, atom list, struct val user)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct val record = record_of(m, ref), mapping = val_get(record, credentialMapping);
@@ -211,20 +211,20 @@ static void record_add(struct images_manager *m, str image, str ref, struct val 
 
 	if (val_bool(entry, nodePodsAccessible))
 		return;
-	if (val_exists(secret)) {
-		struct val list = val_get(entry, kubernetesSecrets);
-		made = with_secret(&a, list, secret);
-		if (val_same(made, list))
+	if (val_exists(user)) {
+		struct val before = val_member(entry, list);
+		made = with_secret(&a, before, user);
+		if (val_same(made, before))
 			return;
-		made = val_put(&a, entry, A_kubernetesSecrets, made);
+		made = val_put(&a, entry, list, made);
 	} else {
 		made = OBJECT(&a, F(nodePodsAccessible, val_of_bool(true)));
 	}
 	mapping = val_put(&a, mapping, atom_make(&a, plain_name(image)), made);
 	record = OBJECT(&a, F(kind, VAL_LIT("ImagePulledRecord")), F(apiVersion, VAL_LIT("kubelet.config.k8s.io/v1beta1")),
 			F(lastUpdatedTime, VAL_STR(time_format(now, text))), F(imageRef, VAL_STR(ref)), F(credentialMapping, mapping));
-	record_store(m, record);
 	write_object(m, "pulled", ref, record, TYPE(kubeletconfig_v1beta1, ImagePulledRecord));
+	record_store(m, record); /* it shares with the one that this frees */
 }
 
 void image_records_intend(struct images_manager *m, str image)
@@ -249,8 +249,10 @@ void image_records_pulled(struct images_manager *m, str image, str ref, const st
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct intent *i = map_get(&m->pulling_names, image);
 
-	if (ref.n)
-		record_add(m, image, ref, used && val_exists(used->secret) ? secret_ref(&a, used) : VAL_EMPTY);
+	if (ref.n && used && val_exists(used->account))
+		record_add(m, image, ref, A_kubernetesServiceAccounts, used->account);
+	else if (ref.n)
+		record_add(m, image, ref, A_kubernetesSecrets, used && val_exists(used->secret) ? secret_ref(&a, used) : VAL_EMPTY);
 	if (!i || --i->n)
 		return;
 	(void)map_remove(&m->pulling_names, image);
@@ -319,20 +321,34 @@ static bool secrets_known(struct images_manager *m, struct arena *a, str image, 
 			if (!same_hash && !(same_secret && room))
 				continue;
 			if (!(same_hash && same_secret) && room)
-				record_add(m, image, ref, mine);
+				record_add(m, image, ref, A_kubernetesSecrets, mine);
 			return true;
 		}
 	}
 	return false;
 }
 
-int image_records_verify(struct images_manager *m, struct arena *a, str image, str ref, struct val secrets, str repository,
-			 bool *ret_pull, struct err *err)
+/* The first of the credentials that are a service account's says whose pod this is. */
+static bool account_known(struct val known, const struct image_credentials *own)
+{
+	for (size_t i = 0; i < own->n; i++) {
+		if (!val_exists(own->items[i].account))
+			continue;
+		VAL_EACH(k, known)
+			if (is_same_secret(*k, own->items[i].account))
+				return true;
+		return false;
+	}
+	return false;
+}
+
+int image_records_verify(struct images_manager *m, struct arena *a, str image, str ref, struct val pod, struct val secrets,
+			 str repository, bool *ret_pull, struct err *err)
 {
 	struct val record = record_of(m, ref), entry = val_find(val_get(record, credentialMapping), plain_name(image));
 	bool ours = val_exists(record) || map_get(&m->pulling_names, image) || object_exists(m, "pulling", image) ||
 		    object_exists(m, "pulled", ref);
-	struct val known = val_get(entry, kubernetesSecrets);
+	struct val known = val_get(entry, kubernetesSecrets), accounts = val_get(entry, kubernetesServiceAccounts);
 	struct image_credentials own;
 	int r;
 
@@ -343,11 +359,13 @@ int image_records_verify(struct images_manager *m, struct arena *a, str image, s
 		*ret_pull = false;
 		return 0;
 	}
-	if (!val_len(known))
+	if (!val_len(known) && !val_len(accounts))
 		return 0;
-	if ((r = image_credentials_find(m, a, secrets, repository, &own, err)) < 0)
-		return r;
 	/* The frozen record may be replaced while it is looked at. */
-	*ret_pull = !secrets_known(m, a, image, ref, val_copy(a, known), &own);
+	known = val_copy(a, known);
+	accounts = val_copy(a, accounts);
+	if ((r = image_credentials_find(m, a, pod, secrets, repository, &own, err)) < 0)
+		return r;
+	*ret_pull = !secrets_known(m, a, image, ref, known, &own) && !account_known(accounts, &own);
 	return 0;
 }

@@ -158,6 +158,26 @@ static struct val active_pods(void *arg, struct arena *a)
 	return pods_list(k->pods, a, true);
 }
 
+/* Before all are known, none of them has ended. */
+static struct val known_pods(void *arg, struct arena *a)
+{
+	struct kubelet *k = arg;
+	return pods_are_complete(k->pods) ? pods_list(k->pods, a, true) : VAL_EMPTY;
+}
+
+static bool container_runs(void *arg, str uid, str container)
+{
+	struct kubelet *k = arg;
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct runtime_pod has;
+
+	runtime_pods_get(k->runtime_pods, &a, uid, &has);
+	VAL_EACH(c, has.containers)
+		if (str_eq(val_str(*c, metadata, name), container) && container_cri_state(*c) == CRI_RUNNING)
+			return true;
+	return false;
+}
+
 static int evict(void *arg, struct val pod, str reason, str message, struct val condition, int64_t grace_s, struct err *err)
 {
 	struct kubelet *k = arg;
@@ -293,7 +313,6 @@ static void facts(void *arg, struct arena *a, struct node_facts *f)
 {
 	struct kubelet *k = arg;
 	struct err err = ERR_INIT;
-	struct val capacity;
 
 	if (cri_ask(k->cri, &rpc_RuntimeService_Version, a, VAL_EMPTY_OBJECT, 0, &f->runtime_version, &err) < 0)
 		f->runtime_version = VAL_EMPTY;
@@ -303,8 +322,7 @@ static void facts(void *arg, struct arena *a, struct node_facts *f)
 	f->memory_pressure = eviction_memory_pressure(k->eviction);
 	f->disk_pressure = eviction_disk_pressure(k->eviction);
 	f->pids_pressure = eviction_pids_pressure(k->eviction);
-	if (k->devices)
-		devices_of_node(k->devices, a, &capacity, &f->devices);
+	devices_of_node(k->devices, a, &f->devices, &f->healthy_devices);
 	f->reserved = reserved(k, a, true);
 	f->shutdown = k->shutdown;
 }
@@ -461,7 +479,7 @@ static int run_certificates(struct kubelet *k, struct err *err) { return certifi
 
 static int run_shutdown(struct kubelet *k, struct err *err)
 {
-	return shutdown_run(&(struct shutdown_options){ .config = k->config, .recorder = k->recorder, .root = k->options->root, .pods = active_pods,
+	return shutdown_run(&(struct shutdown_options){ .config = k->config, .node_name = k->node.name, .recorder = k->recorder, .root = k->options->root, .pods = active_pods,
 							.evict = evict, .state = set_shutdown, .arg = k }, err);
 }
 
@@ -516,7 +534,7 @@ static int make_parts(struct kubelet *k, struct err *err)
 	    (r = cgroups_new(&(struct cgroups_options){ .node = &k->node, .config = c, .reserved = reserved(k, &k->arena, false) },
 			     &k->cgroups, err)) < 0)
 		return r;
-	k->devices = devices_new(&(struct devices_options){ .node = &k->node, .pods = active_pods, .changed = node_changed,
+	k->devices = devices_new(&(struct devices_options){ .node = &k->node, .pods = known_pods, .runs = container_runs, .changed = node_changed,
 							    .pod_changed = device_changed, .arg = k });
 	k->stats = stats_new(&(struct stats_options){ .node = &k->node, .cri = k->cri, .cgroups = k->cgroups, .volumes = k->volumes,
 						      .pods = active_pods, .arg = k });

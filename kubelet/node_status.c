@@ -113,6 +113,8 @@ static struct val allocatable_of(const struct node_facts *f, struct arena *a, st
 		if (resource_is_huge_page(atom_str(m->key)))
 			huge = quantity_add(huge, quantity_of(m->val));
 	}
+	VAL_EACH_MEMBER(d, f->healthy_devices)
+		map = val_put(a, map, d->key, d->val);
 	if (huge.nanos)
 		map = val_put(a, map, A_memory, quantity_val(a, minus(quantity_of(val_get(map, memory)), huge)));
 	return map;

@@ -17,6 +17,7 @@ struct node_facts {
 	struct val runtime_status;    /* runtime.v1.StatusResponse: RuntimeReady, NetworkReady; handlers, features; VAL_NONE: not asked yet */
 	struct val problems;          /* list of texts: further reasons why it is not ready ("CSINode is not yet initialized") */
 	struct val devices;           /* extended resources: map of quantities */
+	struct val healthy_devices;   /* the same without those that do not work; VAL_NONE: all do */
 	str kubelet_version;          /* v1.36.4 */
 	bool memory_pressure, disk_pressure, pids_pressure;
 	str provider_id, pod_cidr;

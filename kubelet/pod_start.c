@@ -194,7 +194,8 @@ static int make_config(struct starting *s, struct err *err)
 	    (needs_env(s->container) && (r = container_env_make(&k->node, &k->lookups, a, &s->in, &env, err)) < 0) ||
 	    (r = volumes_of_container(k->volumes, a, s->pod, s->container, env, &volumes, &n_volumes, err)) < 0 ||
 	    (r = container_files_make(&k->node, a, &s->in, files, &n_files, err)) < 0 ||
-	    (k->devices && (r = devices_of_container(k->devices, a, &s->in, &devices, &n_devices, err)) < 0))
+	    (r = devices_of_container(k->devices, a, &s->in, &devices, &n_devices, err)) < 0 ||
+	    (r = volumes_devices_of_container(k->volumes, a, &s->in, err)) < 0)
 		return fail(s, r, "Failed", err);
 	if ((r = ensure_image_volumes(s, volumes, n_volumes, err)) < 0)
 		return r;

@@ -307,6 +307,8 @@ static struct val status_of(const struct list_context *x, struct val container)
 	}
 	draft_failed_start(x, &d, container, cri);
 	draft_ready(x, &d, container, old);
+	if (val_exists(pod_view_note(x->v, name)->devices))
+		d.health = pod_view_note(x->v, name)->devices;
 	return draft_end(x->arena, name, &d);
 }
 

@@ -19,6 +19,7 @@ struct container_note {
 	int64_t backoff_until_ns;     /* clock_wall_ns; 0: it may start now */
 	/* core/v1.ResourceRequirements that the runtime was last given for it; VAL_NONE: those of the spec. */
 	struct val actuated;
+	struct val devices;           /* list of ResourceStatus: how its devices are; VAL_NONE: it has none */
 };
 
 struct pod_view {

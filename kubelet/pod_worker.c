@@ -144,8 +144,10 @@ static void fill_notes(struct look *l)
 	struct pod *p = l->p;
 	struct container_note *notes = ARENA_ARRAY(l->arena, struct container_note, p->n_containers + 1);
 
-	for (size_t i = 0; i < p->n_containers; i++)
+	for (size_t i = 0; i < p->n_containers; i++) {
 		notes[i] = p->containers[i].note;
+		notes[i].devices = devices_status(l->k->devices, l->arena, pod_uid(p), notes[i].name);
+	}
 	l->view.notes = notes;
 	l->view.n_notes = p->n_containers;
 }
@@ -228,8 +230,13 @@ static int prepare(struct look *l, struct err *err)
 		if (sources_mirror_sync(k->sources, l->pod, &failed) < 0)
 			log_warn("the mirror of a static pod cannot be made", KV("error", &failed));
 	}
-	if (k->devices && !p->volumes_mounted && (r = devices_allocate(k->devices, l->pod, err)) < 0)
+	if (!p->volumes_mounted && (r = devices_allocate(k->devices, l->pod, err)) < 0) {
+		if (r != -ERR_CANCELED)
+			pods_reject(p, STR("UnexpectedAdmissionError"),
+				    arena_printf(l->arena, "Allocate failed due to %s, which is unexpected", err->msg));
+		p->wake |= WAKE_OTHER;
 		return r;
+	}
 	if ((r = volumes_mount(k->volumes, l->pod, err)) < 0) {
 		if (r != -ERR_CANCELED)
 			kubelet_event(k, l->pod, STR_NONE, true, "FailedMount", err_str(err));

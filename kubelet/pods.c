@@ -164,7 +164,7 @@ static bool is_active(const struct pod *p)
 	return (p->stage == POD_WANTED || p->stage == POD_ENDING) && !p->orphan;
 }
 
-static void reject(struct pod *p, str reason, str message)
+void pods_reject(struct pod *p, str reason, str message)
 {
 	p->rejected = true;
 	text_set(&p->fail_reason, reason);
@@ -208,7 +208,7 @@ static void admit(struct pod *p)
 		return;
 	if (str_starts(reason, STR("OutOf")) && admit_is_critical(pod) && make_room(p, &a, &in, &reason, &message))
 		return;
-	reject(p, reason, message);
+	pods_reject(p, reason, message);
 }
 
 /* ---- what is wanted ---- */
@@ -398,4 +398,5 @@ bool pods_is_gone(struct pods *ps, str uid)
 	return !p || p->cleaned;
 }
 
+bool pods_are_complete(const struct pods *ps) { return ps->complete; }
 size_t pods_count(const struct pods *ps) { return map_len(&ps->by_uid); }

@@ -53,6 +53,8 @@ struct val pods_list(struct pods *p, struct arena *a, bool active);
 bool pods_may_clean(struct pods *p, str uid);
 /* Neither known nor in the runtime any more: it can be deleted for good. */
 bool pods_is_gone(struct pods *p, str uid);
+/* Whether pods_complete was called. */
+bool pods_are_complete(const struct pods *p);
 size_t pods_count(const struct pods *p);
 
 #endif

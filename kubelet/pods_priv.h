@@ -65,6 +65,8 @@ struct pods {
 str pod_uid(const struct pod *p);
 /* Takes it out of the table and frees it: its fiber has come to its end. */
 void pod_forget(struct pod *p);
+/* The node does not take it after all: it will be Failed. */
+void pods_reject(struct pod *p, str reason, str message);
 void pod_set_stage(struct pod *p, enum pod_stage stage);
 /* Replaces a text of a pod or container with a copy of s ("" frees it). */
 void text_set(char **text, str s);

@@ -263,11 +263,11 @@ static int try_update(struct node_keeper *n, bool ask, bool only_ready, struct e
 }
 
 /* (suspends) -ERR_CANCELED alone is passed on. */
-static int update(struct node_keeper *n, bool only_ready, struct err *err)
+static int update(struct node_keeper *n, struct err *err)
 {
 	for (int i = 0; i < TRIES; i++) {
 		struct err why = ERR_INIT;
-		int r = try_update(n, i > 0, only_ready, &why);
+		int r = try_update(n, i > 0, false, &why);
 		if (r == 0)
 			return 0;
 		if (fiber_check(err) < 0)
@@ -276,6 +276,16 @@ static int update(struct node_keeper *n, bool only_ready, struct err *err)
 	}
 	log_error("the node's status cannot be updated: retry count exceeded");
 	return 0;
+}
+
+/* (suspends) Looks whether the node has become ready; the server is only asked when it has. */
+static int update_fast(struct node_keeper *n, struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	if (!n->seen || try_update(n, false, true, &why) == 0)
+		return 0;
+	return fiber_check(err) < 0 ? -ERR_CANCELED : update(n, err);
 }
 
 /* ---- the loops ---- */
@@ -319,7 +329,7 @@ static int status_run(struct node_keeper *n, struct err *err)
 	for (;;) {
 		bool whole = n->hurry || clock_now_ns() >= next_ns;
 		n->hurry = false;
-		int r = update(n, !whole, err);
+		int r = whole ? update(n, err) : update_fast(n, err);
 		if (r < 0)
 			return r;
 		if (whole)

@@ -388,6 +388,7 @@ FIBER_TEST(register_alone)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	static struct station s;
 
+	log_set_level(LOG_LEVEL_OFF);
 	station_init(&s, NULL, NULL, "'podCIDR':'10.2.0.0/16',");
 	CHECK_STR(val_str(node_keeper_object(s.keeper, &a), metadata, name), "n1");
 	/* Before anything was asked: what this machine says by itself. */

@@ -362,10 +362,9 @@ static int ask_stats(struct stats *s, struct arena *a, struct val filter, struct
 	return 0;
 }
 
-static int ask_all(struct stats *s, struct arena *a, str uid, struct answers *w, struct err *err)
+static int ask_lists(struct stats *s, struct arena *a, struct val filter, struct answers *w, struct err *err)
 {
-	struct val selector = uid.n ? val_put(a, VAL_EMPTY_OBJECT, atom_make(a, STR("io.kubernetes.pod.uid")), VAL_STR(uid)) : VAL_EMPTY;
-	struct val filter = uid.n ? OBJECT(a, F(labelSelector, selector)) : VAL_EMPTY, reply;
+	struct val reply;
 	int r;
 
 	map_init(&w->pod_stats);
@@ -377,8 +376,6 @@ static int ask_all(struct stats *s, struct arena *a, str uid, struct answers *w,
 	if ((r = ask(s, &rpc_RuntimeService_ListContainers, a, filter, &reply, err)) < 0)
 		return r;
 	w->containers = val_get(reply, containers);
-	if ((r = ask_stats(s, a, filter, w, err)) < 0)
-		return r;
 	VAL_EACH(pod, s->o.pods(s->o.arg, a))
 		map_put(&w->pods, val_str(*pod, metadata, uid), (void *)(uintptr_t)pod);
 	return 0;
@@ -402,10 +399,9 @@ static void fill_pod(struct stats *s, struct arena *a, const struct answers *w, 
 	const char *logs = flags & LOOK_FOLDERS ? log_folder(s, a, p->sandbox) : NULL;
 
 	p->pod = map_val(&w->pods, uid);
-	p->stats = val_get(map_val(&w->pod_stats, id), linux);
 	if (s->o.cgroups && val_exists(p->pod))
 		p->cgroup.path = cgroups_pod_path(s->o.cgroups, a, p->pod).p;
-	if (p->cgroup.path && flags & LOOK_CGROUPS)
+	if (p->cgroup.path && flags & (LOOK_CGROUPS | LOOK_LEAN))
 		p->own.path = arena_printf(a, "%s/" STR_FMT, p->cgroup.path, STR_ARG(id)).p;
 	if (logs) {
 		p->logs.path = logs;
@@ -413,7 +409,6 @@ static void fill_pod(struct stats *s, struct arena *a, const struct answers *w, 
 	}
 	for (size_t i = 0; i < p->n; i++) {
 		struct container_look *c = &p->containers[i];
-		c->stats = map_val(&w->stats, val_str(c->container, id));
 		if (p->own.path)
 			c->cgroup.path = arena_printf(a, "%s/" STR_FMT, p->cgroup.path, STR_ARG(val_str(c->container, id))).p;
 		if (logs)
@@ -457,13 +452,35 @@ static void arrange(struct stats *s, struct arena *a, const struct answers *w, u
 		fill_pod(s, a, w, flags, &ret->pods[i]);
 }
 
+static void fill_stats(const struct answers *w, struct look *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		struct pod_look *p = &l->pods[i];
+		p->stats = val_get(map_val(&w->pod_stats, val_str(p->sandbox, id)), linux);
+		for (size_t k = 0; k < p->n; k++)
+			p->containers[k].stats = map_val(&w->stats, val_str(p->containers[k].container, id));
+	}
+}
+
+static bool lacks_figures(const struct look *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		for (size_t k = 0; k < l->pods[i].n; k++)
+			if (!l->pods[i].containers[k].cgroup.ok)
+				return true;
+	return false;
+}
+
 int stats_look(struct stats *s, struct arena *a, str uid, unsigned flags, struct look *ret, struct err *err)
 {
 	CLEANUP(answers_done) struct answers w = { 0 };
-	int r = ask_all(s, a, uid, &w, err);
+	struct val selector = uid.n ? val_put(a, VAL_EMPTY_OBJECT, atom_make(a, STR("io.kubernetes.pod.uid")), VAL_STR(uid)) : VAL_EMPTY;
+	struct val filter = uid.n ? OBJECT(a, F(labelSelector, selector)) : VAL_EMPTY;
+	bool lean = flags & LOOK_LEAN;
+	int r;
 
 	*ret = (struct look){ 0 };
-	if (r < 0)
+	if ((r = ask_lists(s, a, filter, &w, err)) < 0)
 		return r;
 	arrange(s, a, &w, flags, ret);
 	if (!uid.n) {
@@ -471,7 +488,11 @@ int stats_look(struct stats *s, struct arena *a, str uid, unsigned flags, struct
 		ret->self.path = ".";
 		ret->top.path = s->o.cgroups ? cgroups_pod_path(s->o.cgroups, a, VAL_EMPTY).p : NULL;
 	}
-	return fiber_blocking(read_all, ret, err);
+	if ((r = fiber_blocking(read_all, ret, err)) < 0 || (lean && !lacks_figures(ret)))
+		return r;
+	if ((r = ask_stats(s, a, filter, &w, err)) >= 0)
+		fill_stats(&w, ret);
+	return r;
 }
 
 /* ---- life ---- */

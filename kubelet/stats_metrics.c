@@ -16,8 +16,6 @@
 #include "codec/time.h"
 #include "kubelet/stats_priv.h"
 
-#define MEMORY_UNLIMITED (UINT64_C(1) << 62)
-
 static void add_number(struct buf *b, double d)
 {
 	char text[GO_FLOAT_MAX];
@@ -132,7 +130,7 @@ static void write_resource(struct stats *s, struct buf *b)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct look l;
 	struct err err = ERR_INIT;
-	bool failed = stats_look(s, &a, STR_NONE, 0, &l, &err) < 0;
+	bool failed = stats_look(s, &a, STR_NONE, LOOK_LEAN, &l, &err) < 0;
 
 	if (failed) {
 		log_warn("no figures for metrics", KV("err", &err));

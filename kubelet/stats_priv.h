@@ -10,6 +10,8 @@
 #include "kubelet/stats.h"
 #include "oci/cgroup.h"
 
+#define MEMORY_UNLIMITED (UINT64_C(1) << 62) /* v1 shows a limit of that size where there is none */
+
 /* How fast something uses CPU, from two looks at it. */
 struct rate {
 	char *key;
@@ -75,7 +77,8 @@ struct look {
 	struct cgroup_look root, top, self; /* of the node, of all pods, of the kubelet */
 };
 
-enum look_flags { LOOK_FOLDERS = 1, LOOK_CGROUPS = 2 };
+/* LEAN: what cgroups tell is enough; the runtime is asked for figures only if a container has none. It measures disks for its answer. */
+enum look_flags { LOOK_FOLDERS = 1, LOOK_CGROUPS = 2, LOOK_LEAN = 4 };
 
 /* (suspends) uid "": all pods. */
 int stats_look(struct stats *s, struct arena *a, str uid, unsigned flags, struct look *ret, struct err *err);
@@ -107,6 +110,8 @@ int stats_measure(struct stats *s, struct val pod, bool fresh, struct err *err);
 /* (suspends) The node's part of a summary. */
 struct val stats_node(struct stats *s, struct arena *a, const struct look *l, bool brief);
 struct val stats_pod_tree(struct stats *s, struct arena *a, const struct pod_look *p, bool brief);
+/* Whether a volume of a pod's spec is on the disk of the node and gone with the pod: what counts as ephemeral storage. */
+bool stats_volume_is_local(struct val volume);
 /* Text of a time. */
 struct val stats_time(struct arena *a, int64_t wall_ns);
 

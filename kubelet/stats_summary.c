@@ -6,12 +6,11 @@
 #include "codec/codec.h"
 #include "codec/time.h"
 #include "codec/types.h"
+#include "kubelet/pod_rules.h"
 #include "kubelet/stats_priv.h"
 #include "runtime/stats.h"
 
 enum { NET_DEV_MAX = 1 << 20 };
-
-#define MEMORY_UNLIMITED (UINT64_C(1) << 62) /* v1 shows a limit of that size where there is none */
 
 struct val stats_time(struct arena *a, int64_t wall_ns)
 {
@@ -165,24 +164,22 @@ static struct val container_tree(struct stats *s, struct arena *a, const struct 
 	if (!brief && c->logs.ok)
 		logs = fs_tree(a, root_fs, number(c->logs.bytes), number(c->logs.inodes), now);
 	return OBJECT(a, F(name, val_get(c->container, metadata, name)), F(startTime, stats_time(a, val_int(c->container, createdAt))),
-		      F(cpu, cri_cpu(s, a, val_str(c->container, id), val_get(c->stats, cpu))), F(memory, cri_memory(a, val_get(c->stats, memory))),
+		      F(cpu, c->cgroup.ok ? cgroup_cpu(s, a, &c->cgroup, now) : cri_cpu(s, a, val_str(c->container, id), val_get(c->stats, cpu))),
+		      F(memory, c->cgroup.ok ? cgroup_memory(a, &c->cgroup, now) : cri_memory(a, val_get(c->stats, memory))),
 		      F(io, brief || !val_has(c->stats, io) ? VAL_EMPTY :
 			    OBJECT(a, F(time, cri_time(a, val_get(c->stats, io))), F(psi, psi_tree(a, val_get(c->stats, io, psi))))),
-		      F(rootfs, rootfs), F(logs, logs), F(swap, cri_swap(a, val_get(c->stats, swap))));
+		      F(rootfs, rootfs), F(logs, logs), F(swap, c->cgroup.ok ? cgroup_swap(a, &c->cgroup, now) : cri_swap(a, val_get(c->stats, swap))));
 }
 
-/* Whether it is gone with the pod and on the disk of the node: what counts as ephemeral storage. */
-static bool is_local(struct val pod, str name)
+bool stats_volume_is_local(struct val v)
 {
-	VAL_EACH(v, val_get(pod, spec, volumes)) {
-		if (!str_eq(val_str(*v, name), name))
-			continue;
-		return val_has(*v, configMap) || val_has(*v, secret) || val_has(*v, downwardAPI) || val_has(*v, projected) ||
-		       val_has(*v, gitRepo) || (val_has(*v, emptyDir) && !str_eq(val_str(*v, emptyDir, medium), STR("Memory")) &&
-						!str_starts(val_str(*v, emptyDir, medium), STR("HugePages")));
-	}
-	return false;
+	str medium = val_str(v, emptyDir, medium);
+
+	return val_has(v, configMap) || val_has(v, secret) || val_has(v, downwardAPI) || val_has(v, projected) || val_has(v, gitRepo) ||
+	       (val_has(v, emptyDir) && !str_eq(medium, STR("Memory")) && !str_starts(medium, STR("HugePages")));
 }
+
+static bool is_local(struct val pod, str name) { return stats_volume_is_local(find_named(val_get(pod, spec, volumes), name)); }
 
 struct sum {
 	uint64_t bytes, inodes;
@@ -353,7 +350,7 @@ struct val stats_summary(struct stats *s, struct arena *a, bool brief)
 	struct look l;
 	struct err err = ERR_INIT;
 
-	if (stats_look(s, a, STR_NONE, brief ? 0 : LOOK_FOLDERS, &l, &err) < 0)
+	if (stats_look(s, a, STR_NONE, brief ? LOOK_LEAN : LOOK_FOLDERS, &l, &err) < 0)
 		log_warn("the runtime tells nothing of its containers", KV("err", &err));
 	struct val node = stats_node(s, a, &l, brief);
 	for (size_t i = 0; i < l.n; i++)

@@ -47,6 +47,8 @@ static void world_done(struct world *w)
 	arena_done(&w->arena);
 }
 
+static int run_stats(void *arg) { return stats_run(arg, NULL); }
+
 static str first_pod(struct world *w, bool brief)
 {
 	return testing_text(&w->arena, val_at(val_get(stats_summary(w->s, &w->arena, brief), pods), 0));
@@ -112,6 +114,43 @@ CLOCK_TEST(stats_of_storage)
 	CHECK(val_int(pod, ephemeral_storage, capacityBytes) > 0);
 	struct val other = testing_typed(&w.arena, TYPE(core_v1, Pod), "{'metadata':{'name':'q','namespace':'ns','uid':'u2'}}");
 	CHECK(!val_exists(stats_pod(w.s, &w.arena, other)));
+	world_done(&w);
+}
+
+/* Volumes are walked through; what their walk has found is kept for a while, and goes with the pod. */
+CLOCK_TEST(stats_of_volumes)
+{
+	static const char block[4096];
+	struct world w;
+	struct err err = ERR_INIT;
+
+	world_init(&w);
+	struct val pod = testing_typed(&w.arena, TYPE(core_v1, Pod),
+				       "{'metadata':{'name':'p','namespace':'ns','uid':'u1'},'spec':{'containers':[{'name':'c'}],"
+				       "'volumes':[{'name':'v','emptyDir':{'sizeLimit':'1Ki'}}]}}");
+	struct volumes *volumes = volumes_new(&(struct volumes_options){ .node = &w.node });
+	w.fake.pods = LIST(&w.arena, pod);
+	w.s->o.volumes = volumes;
+	if (volumes_mount(volumes, pod, &err) < 0)
+		fail_msg("%s", err.msg);
+	CHECK_INT(file_replace(arena_printf(&w.arena, "%s/pods/u1/volumes/kubernetes.io~empty-dir/v/f", w.root).p, str_span(block, sizeof block), 0644,
+			       &err), 0);
+	struct val shown = stats_pod(w.s, &w.arena, pod), volume = val_at(val_get(shown, volume), 0);
+	CHECK_STR(val_str(volume, name), "v");
+	CHECK(val_int(volume, usedBytes) >= 4096 && val_int(volume, inodesUsed) == 2 && val_int(volume, capacityBytes) > 0);
+	CHECK_INT(val_int(shown, ephemeral_storage, usedBytes), val_int(volume, usedBytes) + 700);
+	CHECK_INT(map_len(&w.s->measured), 1);
+
+	struct fiber *f = start(run_stats, w.s);
+	fiber_settle();
+	CHECK_INT(map_len(&w.s->measured), 1);
+	w.fake.pods = VAL_EMPTY_LIST;
+	CHECK_INT(fiber_sleep_ms(60000, NULL), 0);
+	fiber_settle();
+	CHECK_INT(map_len(&w.s->measured), 0);
+	CHECK_INT(fiber_stop(f), -ERR_CANCELED);
+	CHECK_INT(volumes_unmount(volumes, STR("u1"), &err), 0);
+	volumes_free(volumes);
 	world_done(&w);
 }
 
@@ -230,6 +269,8 @@ FIBER_TEST_IF(cgroups_possible(), stats_of_cgroups)
 	struct val summary = stats_summary(w.s, &w.arena, true), shown = val_at(val_get(summary, pods), 0);
 	CHECK_INT(val_int(shown, memory, availableBytes) + val_int(shown, memory, workingSetBytes), 64 << 20);
 	CHECK(val_int(shown, cpu, usageCoreNanoSeconds) < NS_PER_S / 2); /* not what the runtime says */
+	CHECK_INT(w.fake.asked, 0);                                     /* nor was it asked */
+	CHECK(val_int(val_at(val_get(shown, containers), 0), memory, workingSetBytes) != 5000);
 	CHECK_STR(val_str(val_at(val_get(summary, node, systemContainers), val_len(val_get(summary, node, systemContainers)) - 1), name), "pods");
 	str text = metrics(&w, "cadvisor");
 	has_line(text, arena_printf(&w.arena, "container_spec_memory_limit_bytes{container=\"\",id=\"%s/kubepods/podu1\",image=\"\",name=\"\","
@@ -238,6 +279,11 @@ FIBER_TEST_IF(cgroups_possible(), stats_of_cgroups)
 					      "name=\"c-u1\",namespace=\"ns\",pod=\"p\"} ", cgroups_left).p);
 	has_line(text, arena_printf(&w.arena, "container_network_receive_bytes_total{container=\"\",id=\"%s/kubepods/podu1\",image=\"\","
 					      "interface=\"eth0\",name=\"\",namespace=\"ns\",pod=\"p\"} 11 ", cgroups_left).p);
+	CHECK_INT(w.fake.asked, 1);
+	/* A container whose cgroup is elsewhere. */
+	CHECK_INT(cgroup_remove(g, &err), 0);
+	shown = val_at(val_get(stats_summary(w.s, &w.arena, true), pods), 0);
+	CHECK_INT(val_int(val_at(val_get(shown, containers), 0), memory, workingSetBytes), 5000);
 	cgroups_free(c);
 	world_done(&w);
 	cgroups_tidy();

@@ -14,6 +14,7 @@ struct usage_fake {
 	const char *image_path;       /* where images are */
 	bool old;                     /* it knows no ListPodSandboxStats */
 	bool fails;
+	unsigned asked;               /* how often for figures of pods */
 };
 
 static struct val usage_value(struct arena *a, int64_t n) { return OBJECT(a, F(value, val_of_int(n))); }
@@ -81,6 +82,7 @@ static int usage_answer(struct cri_fake *c, const struct rpc *rpc, struct arena 
 
 	if (f->fails)
 		return err_set(err, ERR_UNAVAILABLE, "away");
+	f->asked += rpc == &rpc_RuntimeService_ListPodSandboxStats;
 	if (rpc == &rpc_RuntimeService_ListPodSandbox)
 		*ret = OBJECT(a, F(items, usage_list(a, f, uid, "sandbox")));
 	else if (rpc == &rpc_RuntimeService_ListContainers)

@@ -24,8 +24,10 @@ from cluster import wait_until
 C8S = os.environ["C8S"]
 PAUSE = "localhost/pause:test"
 CLONE_NEWNET = 0x40000000
-# The first process in the namespaces reaps orphans. crun does not work where it sees controllers of cgroup v2 beside those of v1.
-SCRIPT = """mount -t tmpfs -o mode=755 run /run && mkdir /run/containerd || exit
+# The first process in the namespaces reaps orphans. Mounts are private but those in a folder that is shared. crun does not work where it sees
+# controllers of cgroup v2 beside those of v1.
+SCRIPT = """while read -r _ _ _ _ point _; do case $point in "$2"*) ;; *) mount --make-private "$point" ;; esac; done </proc/self/mountinfo
+mount -t tmpfs -o mode=755 run /run && mkdir /run/containerd || exit
 mountpoint -q /sys/fs/cgroup/unified && mount -t tmpfs none /sys/fs/cgroup/unified
 "$0" --config "$1" & wait $!"""
 
@@ -85,9 +87,10 @@ def missing():
 
 class Containerd:
     """runtimes: handlers beside "runc", name -> program. mirrors: registry -> URL that is asked in its place. cni_conf, cni_bin: folders;
-    without them a bridge, by Debian's plugins."""
+    without them a bridge, by Debian's plugins. shared: a mount point; what the caller mounts below is seen by containerd, and vice versa."""
 
-    def __init__(self, runtimes=None, mirrors=None, cni_conf=None, cni_bin=None):
+    def __init__(self, runtimes=None, mirrors=None, cni_conf=None, cni_bin=None, shared=None):
+        self.shared = shared
         self.name = f"c8s-test-ctd-{random.randrange(1 << 32):08x}"
         self.folder = tempfile.mkdtemp(prefix=self.name + "-")
         self.cgroup = "/" + self.name
@@ -150,8 +153,9 @@ class Containerd:
         program = peers.find("containerd", "containerd")
         env = {**peers.libraries(), "PATH": os.pathsep.join((os.path.dirname(program), os.environ["PATH"]))}
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc",
-                                             "sh", "-c", SCRIPT, program, self.config], stdout=log, stderr=log, env=env)
+            self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "unchanged" if self.shared else "private", "--pid", "--fork",
+                                             "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, program, self.config, self.shared or "none"],
+                                            stdout=log, stderr=log, env=env)
         wait_until(self.is_ready, what="containerd")
         pause = os.path.join(self.folder, "pause.tar")
         with open(peers.static_pod(), "rb") as f:

@@ -19,7 +19,7 @@ import peers
 from cluster import free_port, wait_until
 
 BUSYBOX = "/bin/busybox"
-APPLETS = "sh cat echo ls sleep true false id env hostname mount ps wget nc httpd grep head tail touch mkdir rm test printf kill seq dd date stat".split()
+APPLETS = "sh cat echo ls sleep true false id env hostname mount ps wget nc httpd grep head tail touch mkdir rm test printf kill seq dd date stat ip md5sum stty tar".split()
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -46,6 +46,25 @@ def busybox():
     return files
 
 
+def nginx():
+    """Debian's nginx with the libraries that it needs, or None. It serves /www on port 80."""
+    program = peers.find("nginx", peers.PEERS["nginx"])
+    if not program:
+        return None
+    files, triple = {"bin/nginx": program}, f"{os.uname().machine}-linux-gnu"
+    for words in map(str.split, subprocess.run(["ldd", program], capture_output=True, text=True, check=True, env=peers.libraries()).stdout.splitlines()):
+        if "=>" in words:
+            files[f"lib/{triple}/{words[0]}"] = words[2]
+        elif words[0].startswith("/"):  # the one that loads the others
+            files[words[0][1:]] = words[0]
+    for name, path in files.items():
+        with open(path, "rb") as f:
+            files[name] = f.read()
+    conf = (b"daemon off;\nuser root;\nerror_log /dev/stderr;\npid /tmp/pid;\nevents { }\nhttp { access_log /dev/stdout; "
+            b"server { listen 80; root /www; } }\n")
+    return {**files, "etc/nginx/nginx.conf": conf, "var/lib/nginx": None, "var/log/nginx": None, "www/index.html": b"Debian's nginx\n"}
+
+
 def layer(files):
     """The tar of a layer; the same files give the same bytes. Besides what busybox() has, content may be an entry of its own (TarInfo)."""
     out = io.BytesIO()
@@ -63,7 +82,7 @@ def layer(files):
                 info.type, info.linkname = tarfile.SYMTYPE, content
             else:
                 info.size = len(content)
-                info.mode = 0o755 if path.startswith("bin/") else 0o644
+                info.mode = 0o755 if path.startswith(("bin/", "lib")) else 0o644
             tar.addfile(info, io.BytesIO(content) if isinstance(content, bytes) else None)
     return out.getvalue()
 

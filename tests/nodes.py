@@ -15,7 +15,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
+import traceback
+import urllib.parse
 
 import containerd
 import images
@@ -45,6 +48,108 @@ def missing(runtime="c8s"):
     if not peers.find("kubectl", "kubernetes-client"):
         return "kubectl of Debian's package kubernetes-client cannot be had"
     return containerd.missing() if runtime == "containerd" else None
+
+
+class Case:
+    """What one of several tests at the same time has found."""
+
+    def __init__(self, test):
+        self.test, self.found = test, []
+
+    def check(self, name, ok, detail=""):
+        self.found.append((name, ok, detail))
+
+    def run(self, *args):
+        try:
+            self.test(self, *args)
+        except Exception:  # noqa: BLE001 - whatever it was, it belongs to this test
+            self.check(self.test.__name__, False, traceback.format_exc())
+
+
+def together(t, tests, *args):
+    """Runs functions that take a Tap at the same time, each in a thread, and tells in their order what they found."""
+    cases = [Case(test) for test in tests]
+    threads = [threading.Thread(target=case.run, args=args) for case in cases]
+    for thread in threads:
+        thread.start()
+    for thread, case in zip(threads, cases):
+        thread.join()
+        for found in case.found:
+            t.check(*found)
+
+
+class Watch:
+    """All states of pods, in order, and all events, as the API server tells them: nothing between two looks is missed."""
+
+    def __init__(self, server):
+        self.pods, self.told, self.change = {}, {}, threading.Condition()
+        for path, take in (("/api/v1/pods", self.take_pod), ("/api/v1/events", self.take_event)):
+            threading.Thread(target=self.follow, args=(server, path, take), daemon=True).start()
+
+    def follow(self, server, path, take):
+        c = server.connect(3600)
+        try:
+            c.request("GET", path + "?watch=true", headers={"Authorization": "Bearer admin-token"})
+            answer = c.getresponse()
+            while line := answer.readline():
+                event = json.loads(line)
+                with self.change:
+                    take(event["type"], event["object"])
+                    self.change.notify_all()
+        except OSError:
+            pass  # the server has ended
+
+    def take_pod(self, kind, pod):
+        key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        self.pods.setdefault(key, []).append(None if kind == "DELETED" else pod)
+
+    def take_event(self, kind, event):
+        if kind != "DELETED":
+            self.told[event["metadata"]["namespace"], event["metadata"]["name"]] = event
+
+    def until(self, condition, seconds, complain):
+        deadline = time.monotonic() + seconds
+        with self.change:
+            while not (value := condition()):
+                if not self.change.wait(max(0, deadline - time.monotonic())) and not condition():
+                    raise TimeoutError(complain())
+            return value
+
+    def ever(self, name, condition, seconds=30, what="", namespace="default", begin=0):
+        """Until the condition has been true of a state of the pod: that state. begin: how many states do not count."""
+        def look():
+            nonlocal begin
+            states = self.pods.get((namespace, name), [])
+            while begin < len(states):
+                state, begin = states[begin], begin + 1
+                if state and condition(state):
+                    return state
+            return None
+        return self.until(look, seconds, lambda: f"pod {name}: {what or 'the condition'} did not come true: {self.show(name, namespace)}")
+
+    def wait(self, name, condition, seconds=30, what="", namespace="default"):
+        """The same of the state of now, and those that follow."""
+        return self.ever(name, condition, seconds, what, namespace, max(0, len(self.pods.get((namespace, name), [])) - 1))
+
+    def gone(self, name, seconds=30, namespace="default"):
+        return self.until(lambda: (self.pods.get((namespace, name)) or [0])[-1] is None, seconds, lambda: f"pod {name} is still there: "
+                          f"{self.show(name, namespace)}")
+
+    def show(self, name, namespace="default"):
+        """For people: how the status changed, and the events."""
+        states = [json.dumps(pod and pod["status"]) for pod in self.pods.get((namespace, name), [])]
+        return "\n".join([*states, *map(str, self.events(name, namespace))])
+
+    def events(self, name, namespace="default"):
+        with self.change:
+            return [(e["type"], e["reason"], e["message"], e.get("count") or 1) for e in self.told.values()
+                    if e["involvedObject"]["name"] == name and e["metadata"]["namespace"] == namespace]
+
+    def event(self, name, reason, message="", seconds=10, namespace="default"):
+        """Until there is an event of this reason, whose message has that in it."""
+        def look():
+            return next((e for e in self.events(name, namespace) if e[1] == reason and message in e[2]), None)
+        return self.until(look, seconds, lambda: f"pod {name}: no event {reason} {message!r}: {self.show(name, namespace)}")
 
 
 class Node:
@@ -79,6 +184,12 @@ class Node:
                           "routes": [{"dst": "0.0.0.0/0"}]}},
                 {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}]}, f)
         return folder
+
+    def share_folder(self):
+        """What the kubelet mounts in the folder reaches containerd's namespace: a mount of its own that both have."""
+        subprocess.run(["mount", "--bind", self.folder, self.folder], check=True)
+        subprocess.run(["mount", "--make-private", self.folder], check=True)
+        subprocess.run(["mount", "--make-shared", self.folder], check=True)
 
     def runtime_flags(self, prefix="--"):
         return [prefix + "root", f"{self.folder}/runtime", prefix + "state", self.state, prefix + "pod-program", peers.static_pod(),
@@ -140,7 +251,8 @@ class Node:
         self.registry.__enter__()
         self.server.start()
         if self.runtime == "containerd":
-            self.containerd = containerd.Containerd(cni_conf=self.net)
+            self.share_folder()
+            self.containerd = containerd.Containerd(cni_conf=self.net, shared=self.folder)
             self.containerd.start()
         if self.apart:
             self.start_runtime()
@@ -191,6 +303,9 @@ class Node:
         r = self.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
         return r.json if r.status == 200 else None
 
+    def watch(self):
+        return Watch(self.server)
+
     def phase(self, name, namespace="default"):
         return ((self.pod(name, namespace) or {}).get("status") or {}).get("phase")
 
@@ -214,6 +329,11 @@ class Node:
 
     def wait_gone(self, name, seconds=30, namespace="default"):
         wait_until(lambda: self.pod(name, namespace) is None, seconds, f"the end of pod {name}")
+
+    def output(self, name, container="c", namespace="default", **query):
+        """By the API server, as kubectl logs does it; text that there is not yet is none."""
+        r = self.get(f"/api/v1/namespaces/{namespace}/pods/{name}/log?" + urllib.parse.urlencode({"container": container, **query}))
+        return r.body.decode(errors="replace") if r.status == 200 else ""
 
     def run(self, name, *command, seconds=30, **more):
         """A pod that runs a command once: its log."""

@@ -1,0 +1,520 @@
+"""Plays recorded behaviour of Kubernetes' kubelet (a story) on a node of ours and compares what can be seen of the pods.
+
+A story has objects to create, actions with their times, and what a watch showed: the states of each object, and events. The scheduler's part is
+played by the player: it binds pods that the story's scheduler bound. What is compared, and how strictly:
+
+States. Objects are reduced as the recorder did. The states of ours, in order, must be states of the story, in the same order, and end with its
+last one. A state of the story may be missing if the next one came within SKIP_MS: a faster node passes it before it can tell. A state that the
+story does not have is allowed only between two of its states, when each of its fields has the value of the one or of the other: it told in two
+steps what the other told in one.
+
+Events. Per object and field path the same events (type, reason, message, source) in the same order; of the object as a whole, those that were more
+than a second apart. Counts of what is done (started, killed) are equal, with one more or less for probes; of complaints that are repeated at each
+look at the pod (REPEATED), not more than one more, since a node that is woken only by changes looks less often.
+
+Times. A state may come earlier, not later than LATE_MS after its time. Waits between two runs of a container are those of the back-off.
+
+Actions. Status, answer, output and exit code are the same.
+
+What has to differ, each with its reason, is in DIFFERENT and UNPLAYED; nothing else is overlooked."""
+import copy
+import datetime
+import glob
+import http.client
+import json
+import os
+import re
+import shlex
+import threading
+import time
+
+SKIP_MS = 2500
+LATE_MS = 5000
+REPEATED = {"BackOff", "Failed", "FailedMount", "FailedCreatePodSandBox", "ErrImageNeverPull", "InspectFailed", "Pulling", "Pulled"}
+TOPICS = ("pod-", "probe-", "hook-", "term-", "env-", "vol-", "net-", "sec-", "static-", "sched-nodename-")
+
+# Stories that are not played.
+UNPLAYED = {
+    "pod-scheduling-gates": "is about the scheduler",
+    "term-delete-pending-unscheduled": "is about the scheduler",
+    "vol-generic-ephemeral-no-class": "is about the scheduler and the controller of volumes",
+    "sec-pod-security-admission": "is about the controller of replica sets",
+    "vol-csi-driver-missing": "CSI drivers come later",
+}
+
+PATHS = {"Pod": "/api/v1/namespaces/{}/pods", "ConfigMap": "/api/v1/namespaces/{}/configmaps", "Secret": "/api/v1/namespaces/{}/secrets",
+         "Service": "/api/v1/namespaces/{}/services", "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses"}
+PATCHES = {"merge": "application/merge-patch+json", "strategic": "application/strategic-merge-patch+json", "json": "application/json-patch+json"}
+# Of cgroup v1: what a pod without a limit is told to have.
+NO_LIMIT = "9007199254740988Ki"
+
+
+def folder():
+    """Where the stories are; None: not on this machine."""
+    path = os.environ.get("STORIES_FOLDER", os.path.join(os.path.dirname(__file__), "..", "..", "shared", "k8s-facts", "stories"))
+    return path if os.path.isdir(path) else None
+
+
+def load(path):
+    """All stories of pods, long ones first."""
+    found = []
+    for file in glob.glob(os.path.join(path, "*.json")):
+        if os.path.basename(file).startswith(TOPICS):
+            with open(file) as f:
+                found.append(json.load(f))
+    return sorted(found, key=lambda s: -s["durationMs"])
+
+
+# ---- what is compared ----
+
+TEXTS = [(re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<uid>"), (re.compile(r"\b[0-9a-f]{64}\b"), "<id>"),
+         (re.compile(r"\b[0-9a-f]{32}\b"), "<hash>"), (re.compile(r"<(uid|id|podIP|clusterIP)\d+>"), r"<\1>"),
+         (re.compile(r"\b10\.(214|244)\.\d+\.\d+\b"), "<podIP>")]
+
+
+def plain(value, names):
+    """Texts without what is different in each run; names: what stands for what."""
+    if isinstance(value, dict):
+        return {plain(k, names): plain(v, names) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v, names) for v in value]
+    if not isinstance(value, str):
+        return value
+    for old, new in names.items():
+        value = value.replace(old, new)
+    for pattern, new in TEXTS:
+        value = pattern.sub(new, value)
+    return value
+
+
+def container_state(state):
+    return {kind: {k: v for k, v in what.items() if k not in ("startedAt", "finishedAt", "containerID")} for kind, what in (state or {}).items()}
+
+
+def reduce_container(c):
+    left_out = ("image", "imageID", "containerID", "volumeMounts", "user")
+    return {k: container_state(v) if k in ("state", "lastState") else v for k, v in c.items() if k not in left_out}
+
+
+def reduce_status(status):
+    out = {}
+    for key, value in status.items():
+        if key in ("podIPs", "hostIPs"):
+            continue
+        if key in ("podIP", "hostIP", "startTime"):
+            value = "set"
+        elif key == "conditions":
+            value = [{k: v for k, v in c.items() if k not in ("lastProbeTime", "lastTransitionTime")} for c in value]
+        elif key.endswith("ontainerStatuses"):
+            value = [reduce_container(c) for c in value]
+        out[key] = value
+    return out
+
+
+def reduce_pod(pod):
+    m, spec = pod["metadata"], pod["spec"]
+    meta = {k: m[k] for k in ("generation", "labels", "annotations", "ownerReferences", "finalizers", "deletionGracePeriodSeconds") if m.get(k) is not None}
+    if m.get("deletionTimestamp"):
+        meta["deletionTimestamp"] = "set"
+    out = {"meta": meta, "status": reduce_status(pod.get("status", {})),
+           "spec": {"containers": [{"name": c["name"], "image": c["image"], "resources": c.get("resources", {})} for c in spec["containers"]]}}
+    for key in ("nodeName", "schedulingGates"):
+        if spec.get(key):
+            out[key] = spec[key]
+    return out
+
+
+def tidy(state):
+    """What is left of a state for the comparison: without what only cgroup v1 or the clock puts there."""
+    state = copy.deepcopy(state)
+    resources = state.get("status", {}).get("resources", {})
+    if resources.get("limits", {}).get("memory") == NO_LIMIT:
+        del resources["limits"]["memory"]
+        if not resources["limits"]:
+            del resources["limits"]
+    state.get("meta", {}).get("annotations", {}).pop("kubernetes.io/config.seen", None)
+    return state
+
+
+def flat(value, path="", out=None):
+    """The leaves of a state by their path; elements of lists go by their name or type."""
+    out = {} if out is None else out
+    if isinstance(value, dict) and value:
+        for k, v in value.items():
+            flat(v, f"{path}.{k}", out)
+    elif isinstance(value, list) and value:
+        keys = [v.get("name") or v.get("type") or i if isinstance(v, dict) else i for i, v in enumerate(value)]
+        out[path + "[]"] = str(keys)
+        for key, v in zip(keys, value):
+            flat(v, f"{path}[{key}]", out)
+    else:
+        out[path] = str(value) if isinstance(value, (dict, list)) else value
+    return out
+
+
+class State:
+    def __init__(self, t, state):
+        self.t, self.state = t, tidy(state)
+        self.leaves = flat(self.state)
+
+    def difference(self, other):
+        """Of two states, in words: what this one has and the other has not."""
+        a, b = self.leaves, other.leaves
+        return "; ".join(f"{k}: {a.get(k, '-')!r}, not {b.get(k, '-')!r}" for k in sorted(set(a) | set(b)) if a.get(k, None) != b.get(k, None))
+
+
+def story_states(timeline, names):
+    """Per object its states; entries of a timeline hold only the parts that changed."""
+    objects, states = {}, {}
+    for entry in timeline:
+        obj = plain(entry["obj"], names)
+        if entry["ev"] == "ADDED" or obj not in objects:
+            objects[obj] = {}
+        changed = entry.get("changed", {}) if entry["ev"] == "DELETED" else {k: v for k, v in entry.items() if k not in ("t", "ev", "obj")}
+        objects[obj].update(plain(changed, names))
+        if entry["ev"] == "DELETED":
+            objects[obj]["deleted"] = True
+        state = State(entry["t"], objects[obj])
+        states.setdefault(obj, [])
+        if not states[obj] or states[obj][-1].leaves != state.leaves:
+            states[obj].append(state)
+    return states
+
+
+def between(state, before, after):
+    """Has each field the value that one of the two has?"""
+    a, b, c = state.leaves, before.leaves, after.leaves
+    missing = object()
+    return all(a.get(k, missing) in (b.get(k, missing), c.get(k, missing)) for k in {**a, **b, **c})
+
+
+def compare_states(obj, theirs, ours):
+    """The differences, as lines."""
+    lines, at = [], -1
+    for o in ours:
+        found = next((j for j in range(max(at, 0), len(theirs)) if theirs[j].leaves == o.leaves), None)
+        if found is None:
+            if at >= 0 and at + 1 < len(theirs) and between(o, theirs[at], theirs[at + 1]):
+                continue
+            near = min(theirs[max(at, 0):], key=lambda s: len(set(s.leaves.items()) ^ set(o.leaves.items())))
+            lines.append(f"{obj} at {o.t} ms: no such state; nearest (of {near.t} ms): {o.difference(near)}")
+            continue
+        for j in range(at + 1, found):
+            if theirs[j + 1].t - theirs[j].t > SKIP_MS:
+                lines.append(f"{obj} at {o.t} ms: the state of {theirs[j].t} ms is missing: {theirs[j].difference(theirs[max(j - 1, 0)])}")
+        if o.t > theirs[found].t + LATE_MS:
+            lines.append(f"{obj} at {o.t} ms: the state of {theirs[found].t} ms is late")
+        at = found
+    if at != len(theirs) - 1:
+        lines.append(f"{obj}: ends at the state of {theirs[at].t} ms; missing: {theirs[-1].difference(theirs[at])}")
+    return lines
+
+
+class Happened:
+    """One event object."""
+
+    def __init__(self, t, fields, count):
+        self.t, self.fields, self.count = t, fields, count
+
+    @property
+    def key(self):
+        return json.dumps(self.fields, sort_keys=True)
+
+    def __str__(self):
+        f = self.fields
+        return f"{f['type']} {f['reason']} {f.get('fieldPath', '')} {f['message']!r}"
+
+
+FIELDS = ("type", "reason", "message", "object", "fieldPath", "component", "host", "reportingComponent", "reportingInstance", "api")
+
+
+def story_events(events, names):
+    out = []
+    for e in events:
+        if e.get("component") == "kubelet":
+            fields = plain({k: e[k] for k in FIELDS if e.get(k)}, names)
+            out.append(Happened(e["t"], fields, ([e["count"]] + [u["count"] for u in e.get("updates") or []])[-1]))
+    return out
+
+
+def reduce_event(event, names):
+    about, source = event["involvedObject"], event.get("source", {})
+    fields = {"type": event.get("type"), "reason": event.get("reason"), "message": event.get("message"), "object": f"{about['kind']}/{about['name']}",
+              "fieldPath": about.get("fieldPath"), "component": source.get("component"), "host": source.get("host"),
+              "reportingComponent": event.get("reportingComponent"), "reportingInstance": event.get("reportingInstance"),
+              "api": "events.k8s.io" if event.get("eventTime") else "v1"}
+    return plain({k: v for k, v in fields.items() if v}, names)
+
+
+def compare_events(theirs, ours):
+    lines = []
+    ours_by, theirs_by = {e.key: e for e in ours}, {e.key: e for e in theirs}
+    lines += [f"event missing: {e}" for e in theirs if e.key not in ours_by]
+    lines += [f"event of ours only: {e} at {e.t} ms" for e in ours if e.key not in theirs_by]
+    for key, e in theirs_by.items():
+        if key not in ours_by:
+            continue
+        n, reason = ours_by[key].count, e.fields["reason"]
+        least, most = (1, e.count + 1) if reason in REPEATED else (e.count - 1, e.count + 1) if reason == "Unhealthy" else (e.count, e.count)
+        if not least <= n <= most:
+            lines.append(f"event {n} times, not {e.count}: {e}")
+    both = [e for e in theirs if e.key in ours_by]
+    for i, a in enumerate(both):
+        for b in both[i + 1:]:
+            same = a.fields.get("object") == b.fields.get("object")
+            strict = a.fields.get("fieldPath") == b.fields.get("fieldPath") or b.t - a.t > 1000
+            if same and strict and ours_by[a.key].order > ours_by[b.key].order:
+                lines.append(f"events in another order: {b} before {a}")
+    return lines
+
+
+# ---- playing ----
+
+class Watcher:
+    """All pods and all events of the API server, as they come; those of each namespace go to its player."""
+
+    def __init__(self, server):
+        self.server, self.players, self.lock = server, {}, threading.Condition()
+        for path in ("/api/v1/pods", "/api/v1/events"):
+            threading.Thread(target=self.watch, args=(path,), daemon=True).start()
+
+    def watch(self, path):
+        c = self.server.connect(timeout=None)
+        c.request("GET", path + "?watch=1", headers={"Authorization": "Bearer admin-token"})
+        r = c.getresponse()
+        try:
+            while line := r.readline():
+                event = json.loads(line)
+                player = self.players.get(event["object"]["metadata"].get("namespace"))
+                if player:
+                    with self.lock:
+                        player.take(event["type"], event["object"])
+                        self.lock.notify_all()
+        except (OSError, ValueError, http.client.HTTPException, AttributeError):
+            pass  # the server has ended
+
+
+class Player:
+    """Plays one story in a namespace of its own."""
+
+    def __init__(self, node, watcher, story, number):
+        self.node, self.watcher, self.story = node, watcher, story
+        # As long as those of the recordings: some messages tell lengths.
+        self.ns = f"{number:03d}-{story['story']}"[:30].rstrip("-").ljust(30, "x")
+        self.names = {self.ns: "NS", "n2": "n1"}
+        self.theirs = story_states([e for e in story["timeline"] if e["obj"].startswith("Pod/")], {"n2": "n1"})
+        self.their_events = story_events(story["events"], {"n2": "n1"})
+        self.ours, self.last, self.events, self.raw, self.lines = {}, {}, {}, {}, []
+        self.stop_order = 0
+        self.begin = time.monotonic()
+
+    def now(self):
+        return int((time.monotonic() - self.begin) * 1000)
+
+    def take(self, kind, obj):
+        if obj.get("kind") == "Event":
+            return self.take_event(obj)
+        name = "Pod/" + plain(obj["metadata"]["name"], self.names)
+        state = plain(reduce_pod(obj), self.names)
+        self.raw.setdefault(name, []).append(obj)
+        if kind == "DELETED":
+            state["deleted"] = True
+        s = State(self.now(), state)
+        states = self.ours.setdefault(name, [])
+        if not states or states[-1].leaves != s.leaves:
+            states.append(s)
+        return None
+
+    def take_event(self, obj):
+        uid = obj["metadata"]["name"]
+        if obj.get("source", {}).get("component") != "kubelet":
+            return
+        if uid not in self.events:
+            self.events[uid] = Happened(self.now(), reduce_event(obj, self.names), 1)
+            self.events[uid].order = len(self.events)
+        self.events[uid].count = max(obj.get("count") or 1, self.events[uid].count)
+
+    def request(self, method, path, body=None, **headers):
+        return self.node.server.request(method, path, body, **headers)
+
+    def wait(self, condition, seconds):
+        """Until condition() is true, which is asked whenever something happens."""
+        deadline = time.monotonic() + seconds
+        with self.watcher.lock:
+            while not condition():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self.watcher.lock.wait(min(left, 0.5))
+        return True
+
+    def reached(self, obj, until):
+        """Is the object now in the last state that the story has before a time?"""
+        wanted = [s for s in self.theirs[obj] if s.t < until]
+        return not wanted or (self.ours.get(obj) and self.ours[obj][-1].leaves == wanted[-1].leaves)
+
+    def names_of_pods(self):
+        """Pods by the names that the story gives them: those of generateName have a number for the random part."""
+        return {}
+
+    def path(self, kind, name="", sub=""):
+        p = PATHS[kind].format(self.ns)
+        return p + (f"/{name}" if name else "") + (f"/{sub}" if sub else "")
+
+    def localized(self, value):
+        if isinstance(value, dict):
+            return {k: self.localized(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.localized(v) for v in value]
+        return value.replace("n2", "n1") if isinstance(value, str) and value in ("n2", "sp-n2", "bad-n2", "ref-n2") else value
+
+    def bind(self, name, obj):
+        """As the scheduler does, if it did."""
+        pod = self.theirs.get("Pod/" + plain(obj["metadata"].get("generateName", "") and "", self.names) + name)
+        first = next(iter(self.theirs.values()))[0] if not pod and len(self.theirs) == 1 else pod[0] if pod else None
+        if obj["spec"].get("nodeName") or not first or not any("nodeName" in s.state for s in (pod or next(iter(self.theirs.values())))):
+            return
+        r = self.request("POST", self.path("Pod", name, "binding"), {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}})
+        if r.status != 201:
+            self.lines.append(f"the pod {name} was not bound: {r}")
+
+    def create(self, action, manifest):
+        body = copy.deepcopy(manifest)
+        if body["kind"] != "RuntimeClass":
+            body["metadata"]["namespace"] = self.ns
+        r = self.request("POST", self.path(body["kind"]), body)
+        self.compare_answer(action, r)
+        if r.status == 201 and body["kind"] == "Pod":
+            if body["metadata"].get("generateName"):
+                name = r.json["metadata"]["name"]
+                self.names[name] = body["metadata"]["generateName"] + "{1}"
+            self.bind(r.json["metadata"]["name"], body)
+
+    def compare_answer(self, action, r):
+        if action.get("code") not in (None, r.status):
+            self.lines.append(f"{action['do']}: {r.status}, not {action['code']}: {r}")
+        elif action.get("answer"):
+            theirs, ours = action["answer"], plain(r.json, self.names)
+            ours = {k: v for k, v in ours.items() if k in theirs}
+            if ours != theirs:
+                self.lines.append(f"{action['do']}: {json.dumps(ours)}, not {json.dumps(theirs)}")
+
+    def run_program(self, action):
+        verb, rest = action["do"].split(" ", 1)
+        if verb == "exec":
+            target, command = rest.split(": ", 1)
+            r = self.node.kubectl("-n", self.ns, "exec", *shlex.split(target), "--", "sh", "-c", command, check=False)
+        else:
+            r = self.node.kubectl("-n", self.ns, *shlex.split(rest), check=False)
+        for what, ours in (("stdout", r.stdout), ("stderr", r.stderr), ("rc", r.returncode)):
+            theirs = action.get(what, ours if verb == "exec" else "" if what != "rc" else 0)
+            ours, theirs = plain(ours, self.names), plain(theirs, {})
+            if what == "stderr":
+                ours = "".join(line for line in ours.splitlines(True) if not line.startswith("Defaulted container")) if verb == "exec" else ours
+            if ours != theirs:
+                self.lines.append(f"{action['do']}: {what} {ours!r}, not {theirs!r}")
+
+    def act(self, action, manifests):
+        do = action["do"]
+        if do.startswith("create "):
+            self.create(action, manifests.pop(0))
+        elif do.startswith("write static pod manifest"):
+            body = copy.deepcopy(manifests.pop(0))
+            body["metadata"]["namespace"] = self.ns
+            path = os.path.join(self.node.manifests, self.ns + "-" + do.split()[4])
+            with open(path + ".tmp-", "w") as f:
+                json.dump(body, f)
+            os.rename(path + ".tmp-", path)
+        elif do.startswith("remove static pod manifest"):
+            os.unlink(os.path.join(self.node.manifests, self.ns + "-" + do.split()[4]))
+        elif do.startswith("delete "):
+            kind, name = do.split()[1].split("/")
+            self.compare_answer(action, self.request("DELETE", self.path(kind, name.replace("n2", "n1")), action.get("options")))
+        elif "-patch " in do:
+            how, target = do.split("-patch ")
+            kind, name, *sub = target.split("/")
+            r = self.request("PATCH", self.path(kind, name.replace("n2", "n1"), *sub), action["patch"], content_type=PATCHES[how])
+            self.compare_answer(action, r)
+        elif do.startswith("post "):
+            kind, name, sub = do.split()[1].split("/")
+            self.compare_answer(action, self.request("POST", self.path(kind, name, sub), action["sent"]))
+        elif do.startswith(("exec ", "kubectl ")):
+            self.run_program(action)
+        elif not do.startswith(("wait timed out", "file shows")):
+            self.lines.append(f"unknown action: {do}")
+
+    def at_end(self):
+        return all(o in self.ours and self.ours[o][-1].leaves == s[-1].leaves for o, s in self.theirs.items()) and \
+            {e.key for e in self.their_events} <= {e.key for e in self.events.values()}
+
+    def play(self):
+        self.node.make_namespace(self.ns)
+        with self.watcher.lock:
+            self.watcher.players[self.ns] = self
+        self.begin = time.monotonic()
+        manifests = list(self.story["manifests"])
+        for action in self.story["actions"]:
+            if not action["do"].startswith("create "):
+                time.sleep(max(action["t"] - self.now(), 0) / 1000)
+                self.wait(lambda: all(self.reached(o, action["t"]) for o in self.theirs), 6)
+                late = self.now() - action["t"]
+                if late > 0:
+                    self.begin += late / 1000
+            self.act(action, manifests)
+        last = max([s[-1].t for s in self.theirs.values()] + [e.t for e in self.their_events], default=0)
+        self.wait(self.at_end, max(self.story["durationMs"] - self.now(), 0) / 1000 + 8)
+        time.sleep(max(min(self.story["durationMs"] - last, 2500), 300) / 1000)
+        with self.watcher.lock:
+            del self.watcher.players[self.ns]
+        return self
+
+    # ---- judging ----
+
+    def runs(self, obj):
+        """Of each container of a pod the times at which runs began and ended, by the pod's own status."""
+        spans = {}
+        for pod in self.raw.get(obj, []):
+            for c in pod.get("status", {}).get("containerStatuses", []) + pod.get("status", {}).get("initContainerStatuses", []):
+                for state in (c.get("state", {}), c.get("lastState", {})):
+                    for span in state.values():
+                        if span.get("containerID") or span.get("startedAt"):
+                            key = c["restartCount"] if state is c.get("state") else c["restartCount"] - 1
+                            spans.setdefault(c["name"], {}).setdefault(key, {}).update(span)
+                message = c.get("state", {}).get("waiting", {}).get("message", "")
+                if m := re.match(r"back-off (\d+m)?(\d+)s restarting", message):
+                    spans.setdefault(c["name"], {}).setdefault(c["restartCount"], {})["wait"] = int((m[1] or "0m")[:-1]) * 60 + int(m[2])
+        return spans
+
+    def compare_backoffs(self):
+        lines = []
+        for obj in self.ours:
+            for name, runs in self.runs(obj).items():
+                for n, run in runs.items():
+                    after = runs.get(n + 1, {})
+                    if "wait" not in run or "finishedAt" not in run or "startedAt" not in after:
+                        continue
+                    ended, began = (datetime.datetime.fromisoformat(t) for t in (run["finishedAt"], after["startedAt"]))
+                    waited = (began - ended).total_seconds()
+                    if not run["wait"] - 1 <= waited <= run["wait"] + 3:
+                        lines.append(f"{obj}: container {name} waited {waited} s after run {n}, not {run['wait']}")
+        return lines
+
+    def compare_logs(self):
+        lines = []
+        for target, theirs in self.story.get("logs", {}).items():
+            name, _, previous = target.partition(" ")
+            pod, _, container = name.partition("/")
+            r = self.request("GET", self.path("Pod", pod, "log") + f"?container={container}&previous={'true' if previous else 'false'}")
+            ours = plain(r.body.decode(), self.names)
+            if ours != plain(theirs, {}):
+                lines.append(f"log of {target}: {ours!r}, not {theirs!r}")
+        return lines
+
+    def differences(self):
+        lines = list(self.lines)
+        for obj in sorted(set(self.theirs) | set(self.ours)):
+            if obj not in self.theirs or obj not in self.ours:
+                lines.append(f"{obj} is there only in {'ours' if obj in self.ours else 'the story'}")
+            else:
+                lines += compare_states(obj, self.theirs[obj], self.ours[obj])
+        return lines + compare_events(self.their_events, list(self.events.values())) + self.compare_backoffs() + self.compare_logs()
