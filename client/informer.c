@@ -287,6 +287,12 @@ void informers_free(struct informers *all)
 	free(all);
 }
 
+void informers_drop(struct informer *i)
+{
+	list_remove(&i->link);
+	informer_free(i);
+}
+
 static bool is_that(const struct informer *i, const struct type *type, const struct informer_options *o)
 {
 	return i->type == type && i->options.keep == o->keep && str_eq(i->options.namespace, o->namespace) &&

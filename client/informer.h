@@ -35,6 +35,8 @@ struct informer_options {
 
 /* The one of this type and these options; made at the first call, and started at once when the others run already. */
 struct informer *informers_get(struct informers *all, const struct type *type, const struct informer_options *o) NONNULL_RESULT;
+/* (suspends) Ends one, though not all: nobody else may use it, nor listen to it. */
+void informers_drop(struct informer *i);
 /* Starts all. -ERR_SYSTEM where a fiber cannot be made. */
 int informers_start(struct informers *all, struct err *err);
 /* (suspends) Until all have seen their first list, and their listeners were told of it. */

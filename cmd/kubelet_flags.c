@@ -58,9 +58,9 @@
 	X(TEXT, "image-gc-low-threshold", "imageGCLowThresholdPercent", EQUAL, WORKS, "80", "percent of the disk down to which images are removed") \
 	X(TEXT, "image-service-endpoint", "imageServiceEndpoint", EQUAL, WORKS, NULL, "socket of the image service; that of the runtime unless given") \
 	X(BOOL, "kernel-memcg-notification", "kernelMemcgNotification", EQUAL, TUNING, "false", "let the kernel tell about memory thresholds") \
-	X(TEXT, "kube-api-burst", "kubeAPIBurst", EQUAL, TUNING, "100", "requests to the API server in a short burst") \
+	X(TEXT, "kube-api-burst", "kubeAPIBurst", EQUAL, WORKS, "100", "requests to the API server in a short burst") \
 	X(TEXT, "kube-api-content-type", "contentType", EQUAL, TUNING, "application/vnd.kubernetes.protobuf", "media type of requests to the API server") \
-	X(TEXT, "kube-api-qps", "kubeAPIQPS", EQUAL, TUNING, "50", "requests per second to the API server") \
+	X(TEXT, "kube-api-qps", "kubeAPIQPS", EQUAL, WORKS, "50", "requests per second to the API server") \
 	X(TEXT, "kube-reserved", "kubeReserved", EQUAL, WORKS, NULL, "resources kept for the kubelet and the runtime: cpu=200m,memory=500Mi") \
 	X(TEXT, "kube-reserved-cgroup", "kubeReservedCgroup", EQUAL, LATER, NULL, "control group that --kube-reserved is enforced on") \
 	X(TEXT, "kubelet-cgroups", "kubeletCgroups", EQUAL, LATER, NULL, "control group for the kubelet") \

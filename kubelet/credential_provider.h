@@ -4,6 +4,7 @@
  *
  *	credential_provider.c           asking them, keeping their answers
  *	credential_provider_config.c    reading the configuration, checks with Kubernetes' messages
+ *	credential_provider_client.c    service accounts and tokens of the API server
  */
 #ifndef C8S_KUBELET_CREDENTIAL_PROVIDER_H
 #define C8S_KUBELET_CREDENTIAL_PROVIDER_H
@@ -35,6 +36,11 @@ void credential_providers_free(struct credential_providers *p);
  */
 void credential_providers_ask(struct credential_providers *p, struct arena *a, str repository, struct val pod,
 			      void (*found)(void *arg, struct val auth, struct val account), void *arg);
+
+/* ---- credential_provider_client.c: two functions for the options above, whose arg is a struct client or NULL ---- */
+
+int credential_provider_account(void *client, struct arena *a, str namespace, str name, struct val *ret, struct err *err);
+int credential_provider_token(void *client, struct arena *a, str namespace, str name, struct val request, str *ret, struct err *err);
 
 /* ---- credential_provider_config.c ---- */
 

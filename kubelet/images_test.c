@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include "base/encoding.h"
+#include "base/file.h"
 #include "codec/atoms.h"
 #include "codec/json.h"
 #include "codec/types.h"
+#include "kubelet/credential_provider.h"
 #include "kubelet/cri_testing.h"
 #include "kubelet/images_priv.h"
 
@@ -535,4 +537,79 @@ CLOCK_TEST(images_of_the_node_are_sorted_by_size)
 	CHECK_STR(val_as_str(val_at(val_get(val_at(v, 3), names), 0)), "x@sha256:1");
 	CHECK_STR(val_as_str(val_at(val_get(val_at(v, 3), names), 1)), "x:1");
 	world_end(&w);
+}
+
+/* ---- providers ---- */
+
+static int account_of(void *arg, struct arena *a, str namespace, str name, struct val *ret, struct err *err)
+{
+	(void)arg;
+	(void)err;
+	*ret = parse(a, arena_printf(a, "{\"metadata\":{\"name\":\"" STR_FMT "\",\"namespace\":\"" STR_FMT "\",\"uid\":\"u-" STR_FMT "\"}}",
+				     STR_ARG(name), STR_ARG(namespace), STR_ARG(name)).p);
+	return 0;
+}
+
+static int token_of(void *arg, struct arena *a, str namespace, str name, struct val request, str *ret, struct err *err)
+{
+	(void)arg;
+	(void)namespace;
+	(void)request;
+	(void)err;
+	*ret = arena_join(a, STR("token-"), name);
+	return 0;
+}
+
+static struct credential_providers *open_providers(struct world *w)
+{
+	static const char config[] =
+		"apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: cat\n"
+		"  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  matchImages: [registry.test]\n  defaultCacheDuration: 1h\n"
+		"  tokenAttributes: {serviceAccountTokenAudience: a, cacheType: ServiceAccount, requireServiceAccount: true}\n";
+	static const char answer[] = "{\"kind\":\"CredentialProviderResponse\",\"apiVersion\":\"credentialprovider.kubelet.k8s.io/v1\","
+				     "\"cacheKeyType\":\"Image\",\"auth\":{\"registry.test\":{\"username\":\"me\",\"password\":\"1\"}}}";
+	struct credential_providers *p = NULL;
+	struct err err = ERR_INIT;
+	const char *path = arena_printf(&w->arena, "%s/config.yaml", w->root).p, *program = arena_printf(&w->arena, "%s/cat", w->root).p;
+	str script = arena_printf(&w->arena, "#!/bin/sh\ncat >/dev/null; echo '%s'\n", answer);
+
+	CHECK_INT(file_replace(program, script, 0755, NULL), 0);
+	CHECK_INT(file_replace(path, str_of(config), 0644, NULL), 0);
+	struct credential_provider_options o = { .config = path, .bin_dir = w->root, .tokens = true, .service_account = account_of, .token = token_of };
+	if (credential_providers_open(&o, &p, &err) < 0)
+		fail_msg("%s", err.msg);
+	return p;
+}
+
+static int ensure_as(struct world *w, const char *service_account)
+{
+	struct arena *a = &w->arena;
+	struct val pod = parse(a, arena_printf(a, "{\"metadata\":{\"uid\":\"p-%s\",\"name\":\"p\",\"namespace\":\"ns\"},\"spec\":{"
+					       "\"serviceAccountName\":\"%s\"}}", service_account, service_account).p);
+	struct val container = parse(a, "{\"name\":\"c\",\"image\":\"registry.test/a:1\",\"imagePullPolicy\":\"IfNotPresent\"}");
+
+	return images_ensure(w->m, a, pod, container, VAL_EMPTY, VAL_EMPTY, &w->ref, &w->image_user, &w->uid, &w->reason, &w->err);
+}
+
+/* What was pulled with the credentials of a service account is for its pods only. */
+FIBER_TEST(images_credentials_of_providers)
+{
+	struct world w;
+
+	world_begin(&w);
+	(void)snprintf(w.root, sizeof(w.root), "/tmp/kubelet-images-XXXXXX");
+	CHECK(mkdtemp(w.root));
+	struct images_manager_options o = usual(&w);
+	images_manager_free(w.m);
+	o.providers = open_providers(&w);
+	w.m = images_manager_new(&o);
+	w.user = "me";
+	CHECK_INT(ensure_as(&w, "a"), 0);
+	check_calls(&w, "pull registry.test/a:1 me:1\n");
+	CHECK_INT(ensure_as(&w, "a"), 0);
+	check_calls(&w, "");
+	CHECK_INT(ensure_as(&w, "b"), 0);
+	check_calls(&w, "pull registry.test/a:1 me:1\n");
+	world_end(&w);
+	credential_providers_free(o.providers);
 }

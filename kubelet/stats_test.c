@@ -126,8 +126,8 @@ CLOCK_TEST(stats_of_volumes)
 
 	world_init(&w);
 	struct val pod = testing_typed(&w.arena, TYPE(core_v1, Pod),
-				       "{'metadata':{'name':'p','namespace':'ns','uid':'u1'},'spec':{'containers':[{'name':'c'}],"
-				       "'volumes':[{'name':'v','emptyDir':{'sizeLimit':'1Ki'}}]}}");
+				       "{'metadata':{'name':'p','namespace':'ns','uid':'u1'},'spec':{'containers':[{'name':'c',"
+				       "'volumeMounts':[{'name':'v','mountPath':'/v'}]}],'volumes':[{'name':'v','emptyDir':{'sizeLimit':'1Ki'}}]}}");
 	struct volumes *volumes = volumes_new(&(struct volumes_options){ .node = &w.node });
 	w.fake.pods = LIST(&w.arena, pod);
 	w.s->o.volumes = volumes;

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """The CRI service and its monitors, killed: at fixed points of a pod's life, at any moment, and while nobody looks. Needs root."""
-import json
 import os
 import random
 import shutil
@@ -11,65 +10,11 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import containers_cri_test as cri  # noqa: E402
-import peers  # noqa: E402
 import tap  # noqa: E402
 from cluster import wait_until  # noqa: E402
+from gate import Gate  # noqa: E402
 
 NODE = None
-
-
-# ---- where it can be held ----
-
-class Gate:
-    """Another OCI runtime and a network plugin that wait, at one step, until they are let go: there the service is killed."""
-
-    def __init__(self, node):
-        self.folder = os.path.join(node.folder, "gate")
-        self.bin = os.path.join(self.folder, "bin")
-        os.makedirs(self.bin)
-        self.runtime = self.script("runtime", f"""
-for word; do case $word in create|start|kill|delete) step=$word; break;; esac; done
-if [ -e "{self.folder}/hold.$step" ] && mv "{self.folder}/hold.$step" "{self.folder}/at.$step"; then
-    while [ ! -e "{self.folder}/go" ]; do sleep 0.01; done
-fi
-exec {peers.static_pod()} runc "$@"
-""")
-        self.script("bin/gate", f"""
-read -r config
-if [ -e "{self.folder}/hold.$CNI_COMMAND" ] && mv "{self.folder}/hold.$CNI_COMMAND" "{self.folder}/at.$CNI_COMMAND"; then
-    while [ ! -e "{self.folder}/go" ]; do sleep 0.01; done
-fi
-[ $CNI_COMMAND = ADD ] && echo "$config" | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["prevResult"]))'
-exit 0
-""")
-        path = os.path.join(node.conf, "10-test.conflist")
-        with open(path) as f:
-            conf = json.load(f)
-        conf["plugins"].append({"type": "gate"})
-        with open(path, "w") as f:
-            json.dump(conf, f)
-
-    def script(self, name, text):
-        path = os.path.join(self.folder, name)
-        with open(path, "w") as f:
-            f.write("#!/bin/sh\n" + text)
-        os.chmod(path, 0o755)
-        return path
-
-    def flags(self):
-        return "--handler", f"held={self.runtime}", "--cni-bin-dir", self.bin
-
-    def hold(self, step):
-        for name in os.listdir(self.folder):
-            if name.split(".")[0] in ("hold", "at", "go"):
-                os.unlink(os.path.join(self.folder, name))
-        open(os.path.join(self.folder, f"hold.{step}"), "w").close()
-
-    def wait(self, step):
-        wait_until(lambda: os.path.exists(os.path.join(self.folder, f"at.{step}")), what=f"{step} to be held")
-
-    def go(self):
-        open(os.path.join(self.folder, "go"), "w").close()
 
 
 def crictl(*args):
@@ -85,7 +30,7 @@ def everything_gone():
 
 
 def test_points(t):
-    gate = Gate(NODE)
+    gate = Gate(os.path.join(NODE.folder, "gate"), os.path.join(NODE.conf, "10-test.conflist"))
     NODE.kill(signal.SIGTERM)
     NODE.start(*gate.flags())
     mapped = [{"container_port": 80, "host_port": 18081}]
@@ -140,11 +85,7 @@ def test_points(t):
         if left:
             break
     NODE.kill(signal.SIGTERM)
-    with open(os.path.join(NODE.conf, "10-test.conflist")) as f:
-        conf = json.load(f)
-    conf["plugins"].pop()
-    with open(os.path.join(NODE.conf, "10-test.conflist"), "w") as f:
-        json.dump(conf, f)
+    gate.remove()
     NODE.start()
 
 

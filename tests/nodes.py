@@ -153,10 +153,12 @@ class Watch:
 
 
 class Node:
-    """config: more of KubeletConfiguration; flags: more flags of the kubelet; server_flags: of the API server."""
+    """config: more of KubeletConfiguration; flags: more flags of the kubelet; server_flags: of the API server. address: of the node; one that
+    is not of this machine alone is needed for what the API server passes on to nodes."""
 
-    def __init__(self, runtime="c8s", config=None, flags=(), server_flags=(), apart=False):
+    def __init__(self, runtime="c8s", config=None, flags=(), server_flags=(), apart=False, address="127.0.0.1"):
         self.runtime, self.more, self.flags, self.apart = runtime, config or {}, flags, apart
+        self.address = address
         self.name = f"c8s-test-node-{random.randrange(1 << 32):08x}"
         self.folder = tempfile.mkdtemp(prefix=self.name + "-")
         self.cgroup = "/" + self.name
@@ -168,7 +170,7 @@ class Node:
         self.manifests = os.path.join(self.folder, "manifests")
         self.log = os.path.join(self.folder, "kubelet.log")
         self.port, self.health = free_port(), free_port()
-        self.containerd = self.process = self.runtime_process = None
+        self.containerd = self.process = self.runtime_process = self.kubeconfig = None
         self.pulled = 0
 
     # ---- starting ----
@@ -207,7 +209,7 @@ class Node:
 
     def configure(self):
         os.makedirs(self.manifests, exist_ok=True)
-        config = {"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1", "port": self.port, "address": "127.0.0.1",
+        config = {"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1", "port": self.port, "address": self.address,
                   "healthzPort": self.health, "cgroupRoot": self.cgroup, "podLogsDir": self.logs, "staticPodPath": self.manifests,
                   "authentication": {"anonymous": {"enabled": False}, "x509": {"clientCAFile": f"{self.server.folder}/data/pki/ca.crt"}},
                   "failSwapOn": False, "failCgroupV1": False, "enforceNodeAllocatable": [], "clusterDNS": ["10.0.0.10"], "clusterDomain": "cluster.local",
@@ -220,13 +222,18 @@ class Node:
             json.dump(config, f)
         return path
 
-    def start_kubelet(self):
+    def spawn_kubelet(self):
+        """Begins to start it; where in the log it begins."""
         inside = [] if self.containerd or self.apart else self.runtime_flags("--runtime-")
         with open(self.log, "ab") as log:
             begin = log.tell()
-            self.process = subprocess.Popen([C8S, "kubelet", "--kubeconfig", self.server.kubeconfig, "--config", self.configure(), "--root-dir",
-                                             self.root, "--cert-dir", f"{self.root}/pki", "--hostname-override", NODE, "--node-ip", "127.0.0.1",
-                                             "--v=4", *inside, *self.flags], stdout=log, stderr=log)
+            self.process = subprocess.Popen([C8S, "kubelet", "--kubeconfig", self.kubeconfig or self.server.kubeconfig, "--config",
+                                             self.configure(), "--root-dir", self.root, "--cert-dir", f"{self.root}/pki", "--hostname-override",
+                                             NODE, "--node-ip", self.address, "--v=4", *inside, *self.flags], stdout=log, stderr=log)
+        return begin
+
+    def start_kubelet(self):
+        begin = self.spawn_kubelet()
 
         def ready():
             if self.process.poll() is not None:
@@ -248,6 +255,8 @@ class Node:
 
     def start(self):
         self.net = self.write_network()
+        if self.address != "127.0.0.1":
+            subprocess.run(["ip", "address", "add", self.address, "dev", "lo"], check=True)
         self.registry.__enter__()
         self.server.start()
         if self.runtime == "containerd":
