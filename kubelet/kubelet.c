@@ -16,7 +16,7 @@ enum {
 	RUNTIME_WAIT_MS = 30000, RUNTIME_TRY_MS = 50, /* for the runtime to answer at the start */
 	RUNTIME_LOOK_MS = 5000,                       /* how it is */
 	RUNTIME_LOOK_SOON_MS = 200,                   /* the same, while it is not well */
-	REFRESH_MS = 15000,                           /* contents of volumes */
+	REFRESH_MS = 60000,                           /* contents of volumes that nobody tells changes of: tokens */
 	CLEAN_MS = 30000,                             /* what pods have left */
 	IMAGES_MS = 300000,
 	FIRST_POD_ID = 65536,                         /* of those for user namespaces: below are the node's own users */
@@ -349,18 +349,25 @@ static void set_shutdown(void *arg, str message)
 
 /* ---- loops of a few lines ---- */
 
-/* (suspends, until canceled) Contents of volumes that follow other objects. */
+void kubelet_refresh_volumes(struct kubelet *k, str uid)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct err err = ERR_INIT;
+	struct val pod = pods_by_uid(k->pods, &a, uid);
+
+	if (val_exists(pod) && volumes_refresh(k->volumes, pod, &err) < 0 && err.code != ERR_CANCELED)
+		kubelet_event(k, pod, STR_NONE, true, "FailedMount", err_str(&err));
+}
+
+/* (suspends, until canceled) */
 static int refresh_volumes(struct kubelet *k, struct err *err)
 {
 	int r;
 
 	while ((r = fiber_sleep_ms(REFRESH_MS, err)) >= 0) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		VAL_EACH(pod, pods_list(k->pods, &a, true)) {
-			struct err failed = ERR_INIT;
-			if (volumes_refresh(k->volumes, *pod, &failed) < 0)
-				log_debug("a volume is not up to date", KV("pod", val_str(*pod, metadata, name)), KV("error", &failed));
-		}
+		VAL_EACH(pod, pods_list(k->pods, &a, true))
+			kubelet_refresh_volumes(k, val_str(*pod, metadata, uid));
 	}
 	return r;
 }
@@ -450,7 +457,8 @@ static struct collect_options collect_options(struct kubelet *k)
 
 	return (struct collect_options){ .node = &k->node, .cri = k->cri, .runtime_pods = k->runtime_pods,
 		.log_max_bytes = quantity_value(quantity_of(val_get(c, containerLogMaxSize))), .log_max_files = (int)val_int(c, containerLogMaxFiles),
-		.per_pod = 1, .total = -1, .deleted = pod_deleted, .ended = pod_ended, .arg = k };
+		.per_pod = k->options->dead_per_container, .total = k->options->dead_total, .min_age_ns = k->options->dead_min_age_ns,
+		.deleted = pod_deleted, .ended = pod_ended, .arg = k };
 }
 
 static void free_containers(void *arg)
@@ -474,6 +482,7 @@ static int run_statuses(struct kubelet *k, struct err *err) { return statuses_ru
 static int run_node_keeper(struct kubelet *k, struct err *err) { return node_keeper_run(k->node_keeper, err); }
 static int run_eviction(struct kubelet *k, struct err *err) { return eviction_run(k->eviction, err); }
 static int run_stats(struct kubelet *k, struct err *err) { return stats_run(k->stats, err); }
+static int run_objects(struct kubelet *k, struct err *err) { return objects_run(k->objects, err); }
 static int run_devices(struct kubelet *k, struct err *err) { return devices_run(k->devices, err); }
 static int run_certificates(struct kubelet *k, struct err *err) { return certificates_run(k->certificates, err); }
 
@@ -507,17 +516,28 @@ static int open_client(struct kubelet *k, struct err *err)
 	return recorder_new(k->client, STR("kubelet"), k->node.name, &k->recorder, err);
 }
 
-static void make_images(struct kubelet *k)
+static int make_images(struct kubelet *k, struct err *err)
 {
+	const struct kubelet_options *o = k->options;
 	struct val c = k->config;
+	str policy = val_str(c, imagePullCredentialsVerificationPolicy);
+	int r;
 
-	k->images = images_manager_new(&(struct images_manager_options){ .cri = k->cri, .root = k->options->root,
+	if (o->image_credential_provider_config &&
+	    (r = credential_providers_open(&(struct credential_provider_options){ .config = o->image_credential_provider_config,
+			.bin_dir = o->image_credential_provider_bin_dir, .tokens = config_gate(c, STR("KubeletServiceAccountTokenForCredentialProviders")),
+			.service_account = credential_provider_account, .token = credential_provider_token, .arg = k->client },
+			&k->credential_providers, err)) < 0)
+		return r;
+	k->images = images_manager_new(&(struct images_manager_options){ .cri = k->cri, .root = o->root, .providers = k->credential_providers,
+		.verification = policy.n ? arena_str(&k->arena, policy).p : NULL,
 		.qps = (double)val_int(c, registryPullQPS), .burst = (unsigned)val_int(c, registryBurst),
 		.parallel = val_has(c, serializeImagePulls) && !val_bool(c, serializeImagePulls), .parallel_max = (unsigned)val_int(c, maxParallelImagePulls),
 		.allowed = val_get(c, preloadedImagesVerificationAllowlist), .gc_high_percent = (int)val_int(c, imageGCHighThresholdPercent),
 		.gc_low_percent = (int)val_int(c, imageGCLowThresholdPercent),
 		.gc_min_age_s = config_duration_ns(val_get(c, imageMinimumGCAge)) / NS_PER_S,
 		.gc_max_age_s = config_duration_ns(val_get(c, imageMaximumGCAge)) / NS_PER_S, .event = image_event, .arg = k });
+	return 0;
 }
 
 static int make_parts(struct kubelet *k, struct err *err)
@@ -526,7 +546,8 @@ static int make_parts(struct kubelet *k, struct err *err)
 	str path = val_str(c, staticPodPath), url = val_str(c, staticPodURL);
 	int r;
 
-	make_images(k);
+	if ((r = make_images(k, err)) < 0)
+		return r;
 	k->user_namespaces = user_namespaces_new(&k->node, FIRST_POD_ID, (size_t)k->node.max_pods);
 	k->probes = probes_new(&(struct probes_options){ .cri = k->cri, .changed = probe_changed, .event = probe_event, .arg = k });
 	kubelet_lookups_make(k);
@@ -584,7 +605,9 @@ static void kubelet_done(struct kubelet *k)
 	user_namespaces_free(k->user_namespaces);
 	if (k->volumes)
 		volumes_free(k->volumes);
+	objects_free(k->objects);
 	images_manager_free(k->images);
+	credential_providers_free(k->credential_providers);
 	runtime_pods_free(k->runtime_pods);
 	certificates_free(k->certificates);
 	kubelet_auth_free(k->auth);
@@ -626,7 +649,7 @@ static int run_parts(struct kubelet *k, void (*on_ready)(void *arg), void *arg, 
 		{ k, "node", run_node_keeper, false, NULL }, { k, "server", kubelet_serve, !k->certificates, NULL },
 		{ k, "health", kubelet_serve_health, !val_int(k->config, healthzPort), NULL }, { k, "eviction", run_eviction, false, NULL },
 		{ k, "stats", run_stats, false, NULL }, { k, "collect", run_collect, false, NULL }, { k, "devices", run_devices, false, NULL },
-		{ k, "certificates", run_certificates, !k->certificates, NULL }, { k, "volumes", refresh_volumes, false, NULL },
+		{ k, "certificates", run_certificates, !k->certificates, NULL }, { k, "volumes", refresh_volumes, false, NULL }, { k, "objects", run_objects, false, NULL },
 		{ k, "clean", clean_up, false, NULL }, { k, "images", collect_images, false, NULL }, { k, "shutdown", run_shutdown, false, NULL },
 	};
 	CLEANUP(fiber_group_done) struct fiber_group g;

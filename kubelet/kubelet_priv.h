@@ -2,15 +2,18 @@
 #ifndef C8S_KUBELET_KUBELET_PRIV_H
 #define C8S_KUBELET_KUBELET_PRIV_H
 
+#include "base/fiber.h"
 #include "client/client.h"
 #include "client/informer.h"
 #include "client/recorder.h"
 #include "kubelet/cgroups.h"
 #include "kubelet/collect.h"
 #include "kubelet/config.h"
+#include "kubelet/credential_provider.h"
 #include "kubelet/devices.h"
 #include "kubelet/eviction.h"
 #include "kubelet/images.h"
+#include "kubelet/objects.h"
 #include "kubelet/pods.h"
 #include "kubelet/probe.h"
 #include "kubelet/register.h"
@@ -30,10 +33,16 @@ struct kubelet {
 	struct client *client;        /* NULL: standalone */
 	struct informers *informers;
 	struct informer *services, *runtime_classes;
+	struct informer *bundles;     /* ClusterTrustBundles; NULL: no pod has asked for any, or there are none to be had */
+	struct informer_listener bundles_listener;
+	struct fiber_cond bundles_synced;
+	bool bundles_sought;
 	struct recorder *recorder;    /* NULL: standalone */
 	struct cri *cri;
+	struct credential_providers *credential_providers; /* NULL: none are configured */
 	struct images_manager *images;
 	struct probes *probes;
+	struct objects *objects;
 	struct volumes *volumes;
 	struct cgroups *cgroups;      /* NULL: cgroupsPerQOS is off */
 	struct user_namespaces *user_namespaces;
@@ -58,8 +67,10 @@ struct kubelet {
 
 /* kubelet_node.c: fills k->node. */
 int kubelet_node_make(struct kubelet *k, struct err *err);
-/* kubelet_lookups.c: makes k->lookups and k->volumes. */
+/* kubelet_lookups.c: makes k->objects, k->lookups and k->volumes. */
 void kubelet_lookups_make(struct kubelet *k);
+/* (suspends) What volumes of this pod show of other objects and of the pod itself is made anew. Failures are events. */
+void kubelet_refresh_volumes(struct kubelet *k, str uid);
 /* kubelet_serve.c: (suspends, until canceled) the HTTP API, and the port for health checks. */
 int kubelet_serve(struct kubelet *k, struct err *err);
 int kubelet_serve_health(struct kubelet *k, struct err *err);

@@ -22,6 +22,7 @@ struct object {
 	struct informer *informer;    /* NULL: its watch has ended, kept is all there is */
 	struct informer_listener listener;
 	struct frozen *kept;          /* it is immutable */
+	bool missed;                  /* a lookup did not wait for the first list to the end */
 	size_t users;                 /* pods, and lookups that wait */
 	struct list link;             /* among those to be put right by objects_run */
 	str namespace, name;          /* in key */
@@ -93,27 +94,36 @@ static bool refers(const struct pod_objects *p, const struct object *o)
 	return false;
 }
 
+static void mark_users(struct object *o, bool appeared)
+{
+	struct map_iter it = map_iter(&o->all->pods);
+
+	for (struct pod_objects *p; (p = map_next(&it, NULL));)
+		if (refers(p, o))
+			mark_pod(o->all, p, appeared);
+}
+
 static void on_change(struct informer_listener *l, struct frozen *old, struct frozen *object)
 {
 	struct object *o = CONTAINER_OF(l, struct object, listener);
-	struct map_iter it = map_iter(&o->all->pods);
-	bool first = !informer_synced(o->informer);
 
 	if (object && val_bool(object->val, immutable)) {
 		frozen_unref(o->kept);
 		o->kept = frozen_ref(object);
 		mark_object(o);
 	}
-	if (first)
-		return; /* whoever waits for it looks then */
-	for (struct pod_objects *p; (p = map_next(&it, NULL));)
-		if (refers(p, o))
-			mark_pod(o->all, p, !old);
+	if (informer_synced(o->informer)) /* before, it is waited for */
+		mark_users(o, !old);
 }
 
 static void on_synced(struct informer_listener *l)
 {
-	fiber_cond_broadcast(&CONTAINER_OF(l, struct object, listener)->all->synced);
+	struct object *o = CONTAINER_OF(l, struct object, listener);
+
+	fiber_cond_broadcast(&o->all->synced);
+	if (o->missed)
+		mark_users(o, true);
+	o->missed = false;
 }
 
 /* ---- objects ---- */
@@ -376,6 +386,7 @@ static int wait_ready(struct object *o, struct err *err)
 		return fiber_check(err);
 	if ((r = fiber_check(err)) < 0)
 		return r;
+	o->missed = true;
 	return err_set(err, ERR_UNAVAILABLE, "failed to sync %s cache: timed out waiting for the condition",
 		       is_config_map(o->type) ? "configmap" : "secret");
 }

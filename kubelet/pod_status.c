@@ -230,6 +230,13 @@ struct val pod_status_make(struct arena *a, const struct pod_view *v)
 	return typed(a, assemble(&m));
 }
 
+struct val pod_status_ready_to_start(struct arena *a, const struct pod_view *v)
+{
+	struct val old = pod_view_status(v);
+
+	return val_put(a, old, A_conditions, status_conditions_ready_to_start(a, v, val_get(old, conditions)));
+}
+
 bool pod_has_ended(struct arena *a, const struct pod_view *v) { return v->rejected || phase_is_terminal(begin(a, v).phase); }
 
 /* ---- comparing ---- */

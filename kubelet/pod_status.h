@@ -19,6 +19,8 @@
  * the pod runs any more.
  */
 struct val pod_status_make(struct arena *a, const struct pod_view *v);
+/* What was told last, but for PodReadyToStartContainers, which is true now. */
+struct val pod_status_ready_to_start(struct arena *a, const struct pod_view *v);
 /* Whether the phase is to become Succeeded or Failed: the worker then stops what still runs, and sets terminated. */
 bool pod_has_ended(struct arena *a, const struct pod_view *v);
 /*

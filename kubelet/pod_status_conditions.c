@@ -218,3 +218,13 @@ struct val status_conditions(struct arena *a, const struct condition_input *in)
 		val_add_item(&b, make(a, v, "AllContainersRestarting", restarting_all(in), false));
 	return val_end_list(&b);
 }
+
+struct val status_conditions_ready_to_start(struct arena *a, const struct pod_view *v, struct val conditions)
+{
+	struct val c = make(a, v, "PodReadyToStartContainers", (struct verdict){ .is_true = true }, true);
+
+	for (size_t i = 0; i < val_len(conditions); i++)
+		if (str_eq(val_str(conditions.items[i], type), val_str(c, type)))
+			return val_list_set(a, conditions, i, c);
+	return val_list_append(a, conditions, c);
+}

@@ -28,6 +28,8 @@ struct condition_input {
 };
 
 struct val status_conditions(struct arena *a, const struct condition_input *in);
+/* conditions with PodReadyToStartContainers, which is true. */
+struct val status_conditions_ready_to_start(struct arena *a, const struct pod_view *v, struct val conditions);
 /* Those that the kubelet has no say in, as the API server has them. */
 struct val status_conditions_of_others(struct arena *a, const struct pod_view *v);
 struct val status_condition(struct val conditions, str type);

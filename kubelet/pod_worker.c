@@ -14,6 +14,8 @@
 
 /* How long until the next look when nothing happens: all is well, something failed, the network is not there yet. */
 enum { AGAIN_MS = 60000, AGAIN_FAILED_MS = 10000, AGAIN_NETWORK_MS = 1000 };
+/* How long the end of a run, or a failed pull, is seen before it is told that the next try has to wait. */
+enum { SEEN_MS = 1000 };
 
 /* One look at a pod. */
 struct look {
@@ -92,10 +94,20 @@ static void count_end(struct look *l, struct container_memory *m, struct val con
 	if (!wait_ns)
 		return;
 	m->note.backoff_until_ns = val_int(status, finishedAt) + wait_ns;
+	m->backoff_ns = wait_ns;
+	m->backoff_told_ns = 0;
+}
+
+/* Its last end has been seen for long enough: now it waits for its next start. */
+static void show_backoff(struct look *l, struct container_memory *m)
+{
 	char delay[DURATION_TEXT_MAX];
+
+	if (!m->backoff_told_ns || clock_now_ns() < m->backoff_told_ns + SEEN_MS * NS_PER_MS)
+		return;
 	str text = arena_printf(l->arena, "back-off " STR_FMT " restarting failed container=" STR_FMT " pod=" STR_FMT "_" STR_FMT "(" STR_FMT ")",
-				STR_ARG(duration_format(wait_ns, delay)), STR_ARG(val_str(container, name)),
-				STR_ARG(val_str(l->pod, metadata, name)), STR_ARG(val_str(l->pod, metadata, namespace)), STR_ARG(pod_uid(p)));
+				STR_ARG(duration_format(m->backoff_ns, delay)), STR_ARG(m->note.name), STR_ARG(val_str(l->pod, metadata, name)),
+				STR_ARG(val_str(l->pod, metadata, namespace)), STR_ARG(pod_uid(l->p)));
 	text_set(&m->reason, STR("CrashLoopBackOff"));
 	text_set(&m->message, text);
 }
@@ -109,6 +121,7 @@ static void begin_probes(struct look *l, struct container_memory *m, struct val 
 	if (p->stage != POD_WANTED || (m->probed && str_eq(str_of(m->probed), id)))
 		return;
 	text_set(&m->probed, id);
+	m->backoff_told_ns = 0;
 	text_set(&m->reason, STR_NONE);
 	text_set(&m->message, STR_NONE);
 	m->liveness_failed = m->startup_failed = false;
@@ -132,6 +145,7 @@ static void note_containers(struct look *l)
 				count_end(l, m, *c, status);
 			else if (container_cri_state(status) == CRI_RUNNING)
 				begin_probes(l, m, *c, status);
+			show_backoff(l, m);
 			m->note.waiting_reason = str_of(m->reason);
 			m->note.waiting_message = str_of(m->message);
 			m->note.started = probes_started(l->k->probes, pod_uid(p), val_str(*c, name));
@@ -191,22 +205,44 @@ static void fill_view(struct look *l)
 	l->view.disruption = p->condition ? p->condition->val : VAL_EMPTY;
 }
 
-/* The status follows from the view; it is remembered and told. */
-static void tell_status(struct look *l)
+static void tell(struct look *l, struct val status)
 {
 	struct pod *p = l->p;
+	struct frozen *told = val_freeze(status);
 
-	if (p->orphan)
-		return;
-	l->status = pod_status_make(l->arena, &l->view);
-	struct frozen *told = val_freeze(l->status);
 	frozen_unref(p->told);
 	p->told = told;
 	l->status = l->view.status = told->val;
 	statuses_set(l->k->statuses, p->object, told->val);
 }
 
+/* The status follows from the view; it is remembered and told. */
+static void tell_status(struct look *l)
+{
+	if (!l->p->orphan)
+		tell(l, pod_status_make(l->arena, &l->view));
+}
+
 /* ---- wanted ---- */
+
+/* Later changes of contents are those of objects.h to make: what is missing then does not keep containers from restarting. */
+static int mount_volumes(struct look *l, struct err *err)
+{
+	struct pod *p = l->p;
+	int64_t generation = val_int(l->pod, metadata, generation);
+	int r;
+
+	if (p->volumes_mounted && p->volumes_generation == generation)
+		return 0;
+	if ((r = volumes_mount(l->k->volumes, l->pod, err)) < 0) {
+		if (r != -ERR_CANCELED)
+			kubelet_event(l->k, l->pod, STR_NONE, true, "FailedMount", err_str(err));
+		return r;
+	}
+	p->volumes_mounted = l->view.volumes_mounted = true;
+	p->volumes_generation = generation;
+	return 0;
+}
 
 static int prepare(struct look *l, struct err *err)
 {
@@ -214,6 +250,7 @@ static int prepare(struct look *l, struct err *err)
 	struct kubelet *k = l->k;
 	int r;
 
+	objects_follow(k->objects, l->object);
 	if (k->network_problem.n && !pod_uses_host_network(l->pod)) {
 		str text = arena_printf(l->arena, "network is not ready: " STR_FMT, STR_ARG(k->network_problem));
 		kubelet_event(k, l->pod, STR_NONE, true, "NetworkNotReady", text);
@@ -237,16 +274,10 @@ static int prepare(struct look *l, struct err *err)
 		p->wake |= WAKE_OTHER;
 		return r;
 	}
-	if ((r = volumes_mount(k->volumes, l->pod, err)) < 0) {
-		if (r != -ERR_CANCELED)
-			kubelet_event(k, l->pod, STR_NONE, true, "FailedMount", err_str(err));
-		return r;
-	}
-	p->volumes_mounted = l->view.volumes_mounted = true;
-	return 0;
+	return mount_volumes(l, err);
 }
 
-/* Those that wait for their next start say so at every look. */
+/* Those that wait for their next start say so at every look, but not at the one that is there to show it in the status. */
 static void tell_backoffs(struct look *l)
 {
 	for (size_t i = 0; i < l->p->n_containers; i++) {
@@ -254,6 +285,10 @@ static void tell_backoffs(struct look *l)
 		struct val c = container_in_spec(l->pod, m->note.name);
 		if (m->note.backoff_until_ns <= l->view.now_ns || !val_exists(c) || !container_starts_next(&l->view, c))
 			continue;
+		if (m->backoff_told_ns && clock_now_ns() < m->backoff_told_ns + 2 * SEEN_MS * NS_PER_MS)
+			continue;
+		m->backoff_told_ns = clock_now_ns();
+		come_back_ms(l->p, SEEN_MS);
 		kubelet_event(l->k, l->pod, m->note.name, true, "BackOff",
 			      arena_printf(l->arena, "Back-off restarting failed container " STR_FMT " in pod " STR_FMT "_" STR_FMT "(" STR_FMT ")",
 					   STR_ARG(m->note.name), STR_ARG(val_str(l->pod, metadata, name)),
@@ -318,7 +353,9 @@ static int do_sandbox(struct look *l, const struct pod_actions *actions, str *re
 	if ((r = pod_start_sandbox(l->p, l->arena, l->pod, actions->attempt, ret_id, &config, err)) < 0 || (r = look_at_runtime(l, err)) < 0)
 		return r;
 	l->acted = true;
-	tell_status(l); /* PodReadyToStartContainers, before images are pulled */
+	/* Before images are pulled; the rest is told when containers are there. */
+	tell(l, pod_status_ready_to_start(l->arena, &l->view));
+	l->status = pod_status_make(l->arena, &l->view);
 	return 0;
 }
 
@@ -339,6 +376,8 @@ static int do_starts(struct look *l, const struct pod_actions *actions, str sand
 		l->acted = true;
 		if (r >= 0)
 			continue;
+		if (images_backoff_until(l->k->images, pod_uid(l->p), val_str(c, image)))
+			come_back_ms(l->p, SEEN_MS);
 		*err = failure;
 		failed = r;
 		if (r == -ERR_CANCELED || (actions->starts[i].list == LIST_INIT_CONTAINERS && !container_is_sidecar(c)))

@@ -73,6 +73,7 @@ void pod_forget(struct pod *p)
 	struct pods *ps = p->pods;
 
 	map_remove(&ps->by_uid, pod_uid(p));
+	objects_forget(p->kubelet->objects, pod_uid(p));
 	fiber_cond_broadcast(&p->changed);
 	for (size_t i = 0; i < p->n_containers; i++)
 		memory_done(&p->containers[i]);
@@ -93,6 +94,8 @@ void pod_forget(struct pod *p)
 void pod_set_stage(struct pod *p, enum pod_stage stage)
 {
 	p->stage = stage;
+	if (stage == POD_ENDED)
+		objects_forget(p->kubelet->objects, pod_uid(p));
 	fiber_cond_broadcast(&p->changed);
 }
 
@@ -213,16 +216,30 @@ static void admit(struct pod *p)
 
 /* ---- what is wanted ---- */
 
+/* Whether the worker has to know. Others' words about its state concern it only where the pod waits for them, or has been ended by them. */
+static bool matters(struct val old, struct val new)
+{
+	struct val x = val_get(old, metadata), y = val_get(new, metadata);
+
+	return !val_equal(val_get(old, spec), val_get(new, spec)) || !val_equal(val_get(x, labels), val_get(y, labels)) ||
+	       !val_equal(val_get(x, annotations), val_get(y, annotations)) ||
+	       !val_equal(val_get(x, deletionTimestamp), val_get(y, deletionTimestamp)) ||
+	       !val_equal(val_get(x, deletionGracePeriodSeconds), val_get(y, deletionGracePeriodSeconds)) ||
+	       val_len(val_get(new, spec, readinessGates)) || is_over(new);
+}
+
 void pods_update(struct pods *ps, struct frozen *object)
 {
 	str uid = val_str(object->val, metadata, uid);
 	struct pod *p = map_get(&ps->by_uid, uid);
 
 	if (p && !p->orphan) {
+		bool news = matters(p->object->val, object->val);
 		frozen_unref(p->object);
 		p->object = frozen_ref(object);
 		statuses_check(ps->kubelet->statuses, object);
-		wake(p, WAKE_OTHER);
+		if (news)
+			wake(p, WAKE_OTHER);
 		return;
 	}
 	if (p)

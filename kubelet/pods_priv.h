@@ -22,6 +22,8 @@ enum { WAKE_RUNTIME = 1, WAKE_OTHER = 2 };
 struct container_memory {
 	struct container_note note;
 	struct crash_backoff backoff;
+	int64_t backoff_ns;           /* how long it waits before its next start */
+	int64_t backoff_told_ns;      /* when that was told as an event (clock_now_ns); 0: not yet */
 	char *name, *reason, *message;
 	char *counted;                /* id of the run whose end has been counted */
 	char *probed;                 /* id of the run whose probes have begun */
@@ -42,6 +44,7 @@ struct pod {
 	bool removed;                 /* gone from its source */
 	bool orphan;                  /* never had one: the runtime has it */
 	bool rejected, volumes_mounted, cleaned, finished;
+	int64_t volumes_generation;   /* of the object, when they were mounted */
 	char *fail_reason, *fail_message;
 	struct frozen *condition;     /* PodCondition DisruptionTarget */
 	int64_t grace_s;              /* asked for by the kubelet itself; -1: none */

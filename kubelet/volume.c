@@ -428,7 +428,7 @@ static void sync_volume(struct sync *y, struct val volume)
 		y->unresolved_result = r;
 		return;
 	}
-	if (y->only_content && (claimed || !v.kind->content))
+	if (y->only_content && (claimed || !v.kind->content || !map_get(&y->pod->by_name, v.name)))
 		return;
 	s.on_root_mismatch = val_exists(s.persistent) &&
 			     str_eq(val_str(y->object, spec, securityContext, fsGroupChangePolicy), STR("OnRootMismatch"));
@@ -499,7 +499,12 @@ static int sync_all(struct volumes *v, struct val pod, bool only_content, struct
 }
 
 int volumes_mount(struct volumes *v, struct val pod, struct err *err) { return sync_all(v, pod, false, err); }
-int volumes_refresh(struct volumes *v, struct val pod, struct err *err) { return sync_all(v, pod, true, err); }
+
+/* Of a pod that has been unmounted meanwhile nothing is made anew. */
+int volumes_refresh(struct volumes *v, struct val pod, struct err *err)
+{
+	return map_get(&v->pods, val_str(pod, metadata, uid)) ? sync_all(v, pod, true, err) : 0;
+}
 
 /* ---- mounts of containers ---- */
 

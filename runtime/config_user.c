@@ -174,7 +174,7 @@ static int compare_ids(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* Those that the image's /etc/group has for the user, by its name there. */
+/* Those that the image's /etc/group has for the user, by its name there; not the one that /etc/passwd says, which is the first or none. */
 static size_t image_groups(const struct lookup *l, str text, uint32_t uid, uint32_t *ret, size_t max)
 {
 	str user, rest, line, group = l->group, f[4];
@@ -183,11 +183,10 @@ static size_t image_groups(const struct lookup *l, str text, uint32_t uid, uint3
 	size_t n = 0;
 
 	(void)str_cut(text, ':', &user, &rest);
-	if (passwd_find(l->passwd, str_to_i64(user, &ignored) ? STR_NONE : user, uid, &e))
-		ret[n++] = e.gid;
+	(void)passwd_find(l->passwd, str_to_i64(user, &ignored) ? STR_NONE : user, uid, &e);
 	while (e.name.n && n < max && next_line(&group, &line)) {
 		uint32_t gid;
-		if (fields_of(line, f, 4) == 4 && id_parse(f[2], &gid) && has_member(f[3], e.name))
+		if (fields_of(line, f, 4) == 4 && id_parse(f[2], &gid) && !str_eq(f[0], e.name) && has_member(f[3], e.name))
 			ret[n++] = gid;
 	}
 	return n;

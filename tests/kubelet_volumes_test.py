@@ -64,7 +64,7 @@ def test_empty_dir(t, n):
     first = {"name": "first", "image": n.image, "command": ["sh", "-c", "echo first >/disk/first"], "volumeMounts": mounts_of(["disk"])}
     got = once(n, "empty", {"disk": {"emptyDir": {}}, "mem": {"emptyDir": {"medium": "Memory", "sizeLimit": "4Mi"}}}, script,
                spec={"initContainers": [first]})
-    same(t, "emptyDir: on disk and in memory, shared by containers, with a size", got, "first\n777\n777\ntmpfs\n4096\nfull\n")
+    same(t, "emptyDir: on disk and in memory, shared by containers, with a size", got, "first\n777\n1777\ntmpfs\n4096\nfull\n")
 
 
 def test_empty_dir_limit(t, n):
@@ -194,7 +194,7 @@ def test_projected(t, n):
                "ls /var/run/secrets/kubernetes.io/serviceaccount; cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo; "
                "head -1 /var/run/secrets/kubernetes.io/serviceaccount/ca.crt").splitlines()
     same(t, "projected: all sources in one folder", got[:6] + got[7:],
-         ["from the map", "from the secret", "proj", "640", "600", "tmpfs", "ca.crt", "namespace", "token", "default", "-----BEGIN CERTIFICATE-----"])
+         ["from the map", "from the secret", "proj", "640", "640", "tmpfs", "ca.crt", "namespace", "token", "default", "-----BEGIN CERTIFICATE-----"])
     claims = json.loads(base64.urlsafe_b64decode(got[6].split(".")[1] + "=="))
     same(t, "projected: the token is for this pod and audience", (claims["aud"], claims["kubernetes.io"]["pod"]["name"], claims["exp"] - claims["iat"]),
          (["somebody"], "proj", 700))
@@ -382,7 +382,7 @@ def test_read_only(t, n):
         same(t, "readOnly, and with all below it", got, read_only.format("ro/x") + "written\n" + read_only.format("all/x") +
              (read_only.format("all/sub/x") + "refused\n" if BUILT_IN else ""))
         mounts = {m["name"]: m.get("recursiveReadOnly") for m in n.pod("ro")["status"]["containerStatuses"][0].get("volumeMounts", [])}
-        same(t, "the status tells which is", (mounts.get("ro"), mounts.get("all")), (None, "Enabled" if BUILT_IN else "Disabled"))
+        same(t, "the status tells which is", (mounts.get("ro"), mounts.get("all")), ("Disabled", "Enabled" if BUILT_IN else "Disabled"))
         if BUILT_IN:
             pod = n.seen.wait("rrow", ended, 20, "its end")
             same(t, "recursiveReadOnly: Enabled", pod["status"]["phase"], "Succeeded")
@@ -397,7 +397,7 @@ def test_read_only(t, n):
 
 def test_fs_group(t, n):
     put(n, "secrets", "grouped", stringData={"a": "1"})
-    for name in ("always", "match", "other"):
+    for name in ("always", "match", "mismatch", "other"):
         folder = f"{n.host}/group/{name}"
         os.makedirs(folder + "/sub")
         open(folder + "/file", "w").close()
@@ -411,9 +411,9 @@ def test_fs_group(t, n):
                   "stat -c '%g %a' /v /mem /host /always /always/file /always/sub; stat -L -c '%g %a' /sec/a; cat /sec/a; echo; echo x >/v/x; "
                   "stat -c '%u %g' /v/x; id -u; id -g; id -G", spec={"securityContext": security}))
     n.create(make(n, "groupmatch", {"match": bind(n, "match", {"local": {"path": n.host + "/group/match"}}),
-                                    "mismatch": bind(n, "mismatch", {"local": {"path": n.host + "/group/other"}})},
+                                    "mismatch": bind(n, "mismatch", {"local": {"path": n.host + "/group/mismatch"}})},
                   "stat -c '%g %a' /match /match/file /mismatch /mismatch/file", spec={"securityContext": {**security, "fsGroupChangePolicy": "OnRootMismatch"}}))
-    same(t, "fsGroup: volumes belong to the group, also with what was in them", finish(n, "group"), "2000 2777\n2000 2777\n0 755\n2000 2775\n2000 660\n2000 2775\n"
+    same(t, "fsGroup: volumes belong to the group, also with what was in them", finish(n, "group"), "2000 2777\n2000 3777\n0 755\n2000 2775\n2000 660\n2000 2775\n"
          "2000 440\n1\n1000 2000\n1000\n3000\n3000 2000 4000\n")
     same(t, "fsGroup: OnRootMismatch looks at the top only", finish(n, "groupmatch"), "2000 2775\n0 600\n2000 2775\n2000 660\n")
 

@@ -69,7 +69,8 @@ def load(path):
 
 TEXTS = [(re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<uid>"), (re.compile(r"\b[0-9a-f]{64}\b"), "<id>"),
          (re.compile(r"\b[0-9a-f]{32}\b"), "<hash>"), (re.compile(r"<(uid|id|podIP|clusterIP)\d+>"), r"<\1>"),
-         (re.compile(r"\b10\.(214|244)\.\d+\.\d+\b"), "<podIP>")]
+         (re.compile(r"\b10\.(214|244)\.\d+\.\d+\b"), "<podIP>"), (re.compile(r"\b10\.96\.(?!0\.)\d+\.\d+\b"), "<clusterIP>"),
+         (re.compile(r"T_HIP=127.0.0.1\b"), "T_HIP=<nodeIP>"), (re.compile(r"\.\.20\d\d(_\d\d){5}\.\d+"), "..<time>")]
 
 
 def plain(value, names):
@@ -181,11 +182,17 @@ def story_states(timeline, names):
     return states
 
 
+# What a kubelet says of a pod at first.
+FIRST = re.compile(r"\.status\.conditions\[PodReadyToStartContainers\]\.status=False|"
+                   r".*ontainerStatuses\[.*\]\.state\.waiting\.reason=(ContainerCreating|PodInitializing)")
+
+
 def between(state, before, after):
-    """Has each field the value that one of the two has?"""
+    """Has each field the value that one of the two has? Before the story's kubelet had said anything, ours may say what is said first."""
     a, b, c = state.leaves, before.leaves, after.leaves
-    missing = object()
-    return all(a.get(k, missing) in (b.get(k, missing), c.get(k, missing)) for k in {**a, **b, **c})
+    missing, nothing_yet = object(), ".status.startTime" not in b
+    return all(a.get(k, missing) in (b.get(k, missing), c.get(k, missing)) or (nothing_yet and k in a and FIRST.fullmatch(f"{k}={a[k]}"))
+               for k in {**a, **b, **c})
 
 
 def compare_states(obj, theirs, ours):
@@ -353,9 +360,15 @@ class Player:
         wanted = [s for s in self.theirs[obj] if s.t < until]
         return not wanted or (self.ours.get(obj) and self.ours[obj][-1].leaves == wanted[-1].leaves)
 
-    def names_of_pods(self):
-        """Pods by the names that the story gives them: those of generateName have a number for the random part."""
-        return {}
+    def wait_for_turn(self, t):
+        """Until all that came before an action has come, and then as long as it was after that. Time zero moves, so that times compare."""
+        before = [s.t for states in self.theirs.values() for s in states if s.t < t] + [e.t for e in self.their_events if e.t < t] + [
+            a["t"] for a in self.story["actions"] if a["t"] < t]
+        keys = {e.key for e in self.their_events if e.t < t}
+        self.wait(lambda: all(self.reached(o, t) for o in self.theirs) and keys <= {e.key for e in self.events.values()},
+                  max(t - self.now(), 0) / 1000 + 6)
+        time.sleep((t - max(before)) / 1000)
+        self.begin += (self.now() - t) / 1000
 
     def path(self, kind, name="", sub=""):
         p = PATHS[kind].format(self.ns)
@@ -455,11 +468,7 @@ class Player:
         manifests = list(self.story["manifests"])
         for action in self.story["actions"]:
             if not action["do"].startswith("create "):
-                time.sleep(max(action["t"] - self.now(), 0) / 1000)
-                self.wait(lambda: all(self.reached(o, action["t"]) for o in self.theirs), 6)
-                late = self.now() - action["t"]
-                if late > 0:
-                    self.begin += late / 1000
+                self.wait_for_turn(action["t"])
             self.act(action, manifests)
         last = max([s[-1].t for s in self.theirs.values()] + [e.t for e in self.their_events], default=0)
         self.wait(self.at_end, max(self.story["durationMs"] - self.now(), 0) / 1000 + 8)
