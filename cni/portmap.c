@@ -93,14 +93,25 @@ static int load_conditions(struct plugin *p, struct conf *c, bool six, struct er
 
 /* ---- configuration ---- */
 
+/* containerd writes HostPort, as its own structures have it, and plugins in Go do not mind. */
+static struct val member_of(struct val object, const char *name)
+{
+	VAL_EACH_MEMBER(m, object) {
+		str key = atom_str(m->key);
+		if (key.n == strlen(name) && strncasecmp(key.p, name, key.n) == 0)
+			return m->val;
+	}
+	return VAL_EMPTY;
+}
+
 static int load_port(struct plugin *p, struct val v, struct rules_port *ret, struct err *err)
 {
 	static const struct {
 		const char *name;
 		uint8_t number;
 	} protocols[] = { { "tcp", IPPROTO_TCP }, { "udp", IPPROTO_UDP }, { "sctp", IPPROTO_SCTP } };
-	int64_t port = val_int(v, containerPort), host_port = val_int(v, hostPort);
-	str protocol = val_str(v, protocol), ip = val_str(v, hostIP);
+	int64_t port = val_as_int(member_of(v, "containerPort")), host_port = val_as_int(member_of(v, "hostPort"));
+	str protocol = val_as_str(member_of(v, "protocol")), ip = val_as_str(member_of(v, "hostIP"));
 
 	*ret = (struct rules_port){ .port = (uint16_t)port, .host_port = (uint16_t)host_port };
 	if (port < 1 || port > 65535)

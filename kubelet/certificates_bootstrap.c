@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "apiserver/pki_priv.h"
+#include "apiserver/version.h"
 #include "base/clock.h"
 #include "base/encoding.h"
 #include "base/fiber.h"
@@ -37,6 +38,12 @@ struct identity {
 static int64_t now_s(void) { return clock_wall_ns() / NS_PER_S; }
 
 static void key_freep(EVP_PKEY **key) { EVP_PKEY_free(*key); }
+
+/* As kubelets name themselves: what they write is known by it (metadata.managedFields). */
+static str user_agent(struct arena *a)
+{
+	return arena_printf(a, "kubelet/%s (%s) kubernetes/%.7s", version_info.git_version, version_info.platform, version_info.git_commit);
+}
 
 static const char *folder_of(const struct kubelet_options *o, struct arena *a)
 {
@@ -207,6 +214,7 @@ static int bootstrap(const struct kubelet_options *o, const struct cert_store *s
 
 	if (r < 0)
 		return err_wrap(err, r, "unable to load bootstrap kubeconfig");
+	config.user_agent = user_agent(&a);
 	log_info("the bootstrap kubeconfig is used to get a client certificate", KV("path", o->bootstrap_kubeconfig));
 	if ((r = bootstrap_certificate(store, &config, node_name, err)) < 0)
 		return r;
@@ -261,6 +269,7 @@ int kubelet_identity(const struct kubelet_options *o, str node_name, struct clie
 		r = bootstrap(o, &store, node_name, err);
 	if (r == 0 && (r = kubeconfig_open(&id->arena, o->kubeconfig, &id->config, err)) < 0)
 		(void)err_wrap(err, r, "invalid kubeconfig");
+	id->config.user_agent = user_agent(&id->arena);
 	if (r == 0 && val_bool(o->config->val, rotateCertificates) && str_starts(id->config.server, STR("https://")))
 		r = use_store(&store, id, node_name, err);
 	if (r < 0) {

@@ -22,6 +22,8 @@ void cgroups_free(struct cgroups *c); /* NULL is fine; leaves the tree */
 int cgroups_pod_make(struct cgroups *c, struct val pod, struct err *err);
 /* Sets only what an in-place resize has changed: larger limits before the containers', smaller ones after. */
 int cgroups_pod_resize(struct cgroups *c, struct val pod, bool before, struct err *err);
+/* The memory limit that it would get, if that is less than it has; 0: it is not. */
+int64_t cgroups_pod_memory_drop(struct cgroups *c, struct val pod);
 /* (suspends) Kills what is left in it and removes it. One that is not there is fine. */
 int cgroups_pod_remove(struct cgroups *c, str uid, struct err *err);
 /* Uids of pods that have one. */

@@ -105,3 +105,16 @@ int cgroups_pod_resize(struct cgroups *c, struct val pod, bool before, struct er
 		v.memory = wanted.memory;
 	return cgroups_set(g, &a, &v, err);
 }
+
+int64_t cgroups_pod_memory_drop(struct cgroups *c, struct val pod)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	CLEANUP(cgroup_freep) struct cgroup *g = NULL;
+	struct cgroup_limits now;
+	int64_t wanted = c->off ? 0 : values_of(c, &a, pod).memory;
+
+	if (wanted <= 0 || cgroups_open(&a, cgroups_pod_path(c, &a, pod), false, &g, NULL) < 0)
+		return 0;
+	cgroup_limits(g, &now);
+	return (uint64_t)wanted < now.memory ? wanted : 0;
+}

@@ -263,7 +263,9 @@ int collect_containers(const struct collect_options *o, bool all_dead, struct er
 
 int collect_run(const struct collect_options *o, struct err *err)
 {
-	for (int64_t waited_ms = CONTAINERS_MS;; waited_ms += LOGS_MS) {
+	int64_t look_ms = o->log_look_ms > 0 ? o->log_look_ms : LOGS_MS;
+
+	for (int64_t waited_ms = CONTAINERS_MS;; waited_ms += look_ms) {
 		struct err why = ERR_INIT;
 		int r;
 		if (waited_ms >= CONTAINERS_MS) {
@@ -273,7 +275,7 @@ int collect_run(const struct collect_options *o, struct err *err)
 		}
 		if (collect_logs(o, &why) < 0 && why.code != ERR_CANCELED)
 			log_warn("cannot rotate logs", KV("err", &why));
-		if ((r = fiber_sleep_ms(LOGS_MS, err)) < 0)
+		if ((r = fiber_sleep_ms(look_ms, err)) < 0)
 			return r;
 	}
 }

@@ -12,6 +12,7 @@ struct collect_options {
 	struct runtime_pods *runtime_pods;
 	int64_t log_max_bytes;        /* containerLogMaxSize; 0: none */
 	int log_max_files;            /* containerLogMaxFiles */
+	int64_t log_look_ms;          /* containerLogMonitorInterval; 0: 10 s */
 	int per_pod;                  /* maximum-dead-containers-per-container: 1 */
 	int total;                    /* maximum-dead-containers: -1 */
 	int64_t min_age_ns;           /* minimum-container-ttl-duration */
@@ -24,7 +25,7 @@ struct collect_options {
 int collect_containers(const struct collect_options *o, bool all_dead, struct err *err);
 /* (suspends) Logs: 0.log becomes 0.log.20261115-101112, older ones .gz, the oldest go; the runtime opens it anew. */
 int collect_logs(const struct collect_options *o, struct err *err);
-/* (suspends, until canceled) Containers every minute, logs every 10 s. */
+/* (suspends, until canceled) Containers every minute, logs as often as log_look_ms says. */
 int collect_run(const struct collect_options *o, struct err *err);
 
 #endif

@@ -37,6 +37,8 @@ void devices_of_node(struct devices *d, struct arena *a, struct val *ret_capacit
  * UnexpectedAdmissionError ("Allocate failed due to ..., which is unexpected"); the pod then has none. Pods that ask for none cost nothing.
  */
 int devices_allocate(struct devices *d, struct val pod, struct err *err);
+/* The Node without what plugins offer, in the arena: whether a pod gets of that is not a matter of numbers, but of devices_allocate. */
+struct val devices_hide(const struct devices *d, struct arena *a, struct val node);
 /*
  * (suspends) What a container with devices is told: in->devices, cdi_devices, extra_env, extra_annotations; more mounts at *ret_mounts.
  * Errors are those of CreateContainerConfigError.

@@ -372,6 +372,16 @@ static bool is_of_plugin(const struct devices *d, str resource)
 	return (r && r->listed) || allocation_any(d, resource);
 }
 
+struct val devices_hide(const struct devices *d, struct arena *a, struct val node)
+{
+	struct val allocatable = val_get(node, status, allocatable), left = allocatable;
+
+	VAL_EACH_MEMBER(m, allocatable)
+		if (is_of_plugin(d, atom_str(m->key)))
+			left = val_put(a, left, m->key, VAL_EMPTY);
+	return val_same(left, allocatable) ? node : val_with(a, node, left, status, allocatable);
+}
+
 /* Devices that come with a claim of an extended resource are not from plugins. */
 static bool is_claimed(struct val pod, str container, str resource)
 {

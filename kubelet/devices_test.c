@@ -93,8 +93,11 @@ FIBER_TEST(devices_of_node_follow_the_plugin)
 	struct plugin_test p = { .list = TWO };
 
 	kubelet_test_init(&k);
+	struct val node = tree(&k.arena, TYPE(core_v1, Node), "{'status':{'allocatable':{'cpu':'2','v.com/x':'2','w.com/x':'1'}}}");
+	CHECK(val_same(devices_hide(k.devices, &k.arena, node), node));
 	plugin_test_register(&p, &k, "v.com/x");
 	CHECK_STR(node_text(&k), "{'v.com/x':'2'} {'v.com/x':'2'}");
+	CHECK_STR(text_of(&k.arena, devices_hide(k.devices, &k.arena, node)), "{'status':{'allocatable':{'cpu':'2','w.com/x':'1'}}}");
 	unsigned before = k.changed;
 	CHECK(before > 0);
 	p.sends = 1; /* the same again is no change */

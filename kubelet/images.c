@@ -36,7 +36,7 @@ struct want {
 	str repository;                        /* docker.io/library/nginx */
 	struct val spec;                       /* runtime.v1.ImageSpec */
 	struct val status;                     /* runtime.v1.Image, once it is there */
-	str ref, reason;
+	str ref, reason, message;
 };
 
 static void tell(const struct want *w, bool warning, const char *reason, str message)
@@ -45,10 +45,11 @@ static void tell(const struct want *w, bool warning, const char *reason, str mes
 		w->m->o.event(w->pod, val_str(w->container, name), warning, reason, message, w->m->o.arg);
 }
 
-/* The waiting state: a reason, and the message in err. */
+/* The waiting state: a reason, and a message, which may be longer than that in err. */
 static int refuse(struct want *w, str reason, str message, struct err *err)
 {
 	w->reason = arena_str(w->arena, reason);
+	w->message = arena_str(w->arena, message);
 	return err_set(err, ERR_UNAVAILABLE, STR_FMT, STR_ARG(message));
 }
 
@@ -393,7 +394,8 @@ static void user_of(struct val image, str *ret_user, int64_t *ret_uid)
 }
 
 int images_ensure(struct images_manager *m, struct arena *a, struct val pod, struct val container, struct val secrets,
-		  struct val sandbox_config, str *ret_ref, str *ret_user, int64_t *ret_uid, str *ret_reason, struct err *err)
+		  struct val sandbox_config, str *ret_ref, str *ret_user, int64_t *ret_uid, str *ret_reason, str *ret_message,
+		  struct err *err)
 {
 	struct want w = { .m = m, .arena = a, .pod = pod, .container = container, .secrets = secrets, .sandbox_config = sandbox_config,
 			  .image = val_str(container, image) };
@@ -402,6 +404,7 @@ int images_ensure(struct images_manager *m, struct arena *a, struct val pod, str
 
 	if (r < 0) {
 		*ret_reason = w.reason;
+		*ret_message = w.message;
 		return r;
 	}
 	*ret_ref = w.ref;

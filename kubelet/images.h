@@ -48,11 +48,12 @@ void images_manager_free(struct images_manager *m);
 /*
  * (suspends) The image of a container is there: its ref and user (a name, or an id with ret_uid >= 0). secrets: list of core/v1.Secret
  * (imagePullSecrets). On error *ret_reason is the waiting reason: ErrImagePull, ImagePullBackOff, InvalidImageName, ErrImageNeverPull,
- * RegistryUnavailable, SignatureValidationFailed, ImageInspectError, and the message that of the waiting state; it is empty when the
+ * RegistryUnavailable, SignatureValidationFailed, ImageInspectError, and *ret_message that of the waiting state; both are empty when the
  * fiber was canceled or out of time. container may be any object with name, image and imagePullPolicy.
  */
 int images_ensure(struct images_manager *m, struct arena *a, struct val pod, struct val container, struct val secrets,
-		  struct val sandbox_config, str *ret_ref, str *ret_user, int64_t *ret_uid, str *ret_reason, struct err *err);
+		  struct val sandbox_config, str *ret_ref, str *ret_user, int64_t *ret_uid, str *ret_reason, str *ret_message,
+		  struct err *err);
 /* Until when (clock_wall_ns) pulls of this image for this pod wait after failures; 0: they do not. */
 int64_t images_backoff_until(const struct images_manager *m, str pod_uid, str image);
 

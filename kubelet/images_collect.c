@@ -20,6 +20,7 @@ struct known {
 	int64_t seen_ns, used_ns;              /* as clock_now_ns counts; used_ns 0: never */
 	int64_t size;
 	bool used, pinned, there;
+	bool old;                              /* there before this kubelet: for how long is unknown */
 	size_t id_n;
 	char id[];
 };
@@ -35,6 +36,7 @@ static struct known *known_get(struct images_manager *m, str id, int64_t now_ns)
 	k = mem_zalloc(sizeof(*k) + id.n);
 	memcpy(k->id, id.p, k->id_n = id.n);
 	k->seen_ns = now_ns;
+	k->old = !m->looked;
 	(void)map_put(&m->images, known_id(k), k);
 	return k;
 }
@@ -107,6 +109,7 @@ static int look(struct images_manager *m, struct arena *a, struct val in_use, st
 		if (k->used)
 			k->used_ns = now_ns;
 	}
+	m->looked = true;
 	it = map_iter(&m->images);
 	while ((k = map_next(&it, NULL)))
 		if (!k->there)
@@ -169,7 +172,7 @@ static int64_t free_images(struct images_manager *m, struct arena *a, int64_t wa
 	for (size_t i = 0; i < n && freed < wanted; i++) {
 		struct known *k = map_get(&m->images, ids[i]);
 		struct err one = ERR_INIT;
-		if (!k || k->used || now_ns - k->seen_ns < m->o.gc_min_age_s * NS_PER_S)
+		if (!k || k->used || (!k->old && now_ns - k->seen_ns < m->o.gc_min_age_s * NS_PER_S))
 			continue;
 		int64_t got = image_free(m, k, &one);
 		if (got == -ERR_CANCELED)

@@ -16,6 +16,7 @@ struct images_manager {
 	struct map records;                    /* images_records.c: by image ref */
 	struct map pulling_names;              /* images_records.c: by name */
 	struct map images;                     /* images_collect.c: by id */
+	bool looked;                           /* the same: once at least */
 };
 
 /* ---- images_keyring.c ---- */

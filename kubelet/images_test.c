@@ -41,7 +41,7 @@ struct world {
 	struct val images;             /* of ListImages */
 	const char *mountpoint;
 	char root[64];
-	str reason, ref, image_user;   /* of the last images_ensure */
+	str reason, message, ref, image_user;   /* of the last images_ensure */
 	int64_t uid;
 	struct err err;
 };
@@ -140,7 +140,7 @@ static int ensure(struct world *w, const char *image, const char *policy, struct
 	err_clear(&w->err);
 	w->reason = STR_NONE;
 	return images_ensure(w->m, &w->arena, parse(&w->arena, POD), parse(&w->arena, container.p), secrets, VAL_EMPTY, &w->ref, &w->image_user, &w->uid,
-			     &w->reason, &w->err);
+			     &w->reason, &w->message, &w->err);
 }
 
 static void check_events(struct world *w, const char *want)
@@ -258,10 +258,10 @@ static int pull_one(void *arg)
 	struct puller *p = arg;
 	struct world *w = p->w;
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	str container = arena_printf(&a, "{\"name\":\"c\",\"image\":\"%s\",\"imagePullPolicy\":\"Always\"}", p->image), ref, user, reason;
+	str container = arena_printf(&a, "{\"name\":\"c\",\"image\":\"%s\",\"imagePullPolicy\":\"Always\"}", p->image), ref, user, reason, message;
 	int64_t uid;
 
-	return images_ensure(w->m, &a, parse(&a, POD), parse(&a, container.p), VAL_EMPTY, VAL_EMPTY, &ref, &user, &uid, &reason, NULL);
+	return images_ensure(w->m, &a, parse(&a, POD), parse(&a, container.p), VAL_EMPTY, VAL_EMPTY, &ref, &user, &uid, &reason, &message, NULL);
 }
 
 static unsigned most_at_once(bool parallel, unsigned max, str *ret_last_event)
@@ -483,6 +483,8 @@ CLOCK_TEST(images_nobody_uses_go_after_a_while)
 
 	world_begin(&w);
 	w.mountpoint = "/";
+	w.images = parse(&w.arena, "[]");
+	CHECK_INT(images_manager_remove_unused(w.m, VAL_EMPTY, NULL), 0);
 	w.images = parse(&w.arena, IMAGES);
 	/* Seen, and b used, by now; none is of age. */
 	CHECK_INT(images_manager_remove_unused(w.m, parse(&w.arena, "[\"b\"]"), NULL), 0);
@@ -510,6 +512,10 @@ CLOCK_TEST(images_are_collected_by_the_usage_of_the_disk)
 	o.gc_high_percent = 0;
 	o.gc_low_percent = 0;
 	w.m = images_manager_new(&o);
+	/* How long those of before were there nobody knows. */
+	CHECK(images_manager_collect(w.m, VAL_EMPTY, &err) < 0);
+	check_calls(&w, "remove a\nremove b\nremove d\n");
+	w.images = parse(&w.arena, IMAGES);
 	CHECK(images_manager_collect(w.m, VAL_EMPTY, &err) < 0);
 	check_calls(&w, "");
 	buf_reset(&w.events);
@@ -588,7 +594,7 @@ static int ensure_as(struct world *w, const char *service_account)
 					       "\"serviceAccountName\":\"%s\"}}", service_account, service_account).p);
 	struct val container = parse(a, "{\"name\":\"c\",\"image\":\"registry.test/a:1\",\"imagePullPolicy\":\"IfNotPresent\"}");
 
-	return images_ensure(w->m, a, pod, container, VAL_EMPTY, VAL_EMPTY, &w->ref, &w->image_user, &w->uid, &w->reason, &w->err);
+	return images_ensure(w->m, a, pod, container, VAL_EMPTY, VAL_EMPTY, &w->ref, &w->image_user, &w->uid, &w->reason, &w->message, &w->err);
 }
 
 /* What was pulled with the credentials of a service account is for its pods only. */

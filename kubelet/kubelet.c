@@ -11,6 +11,7 @@
 #include "kubelet/kubelet_priv.h"
 #include "kubelet/node_machine.h"
 #include "kubelet/pod_rules.h"
+#include "kubelet/pods_priv.h"
 
 enum {
 	RUNTIME_WAIT_MS = 30000, RUNTIME_TRY_MS = 50, /* for the runtime to answer at the start */
@@ -19,6 +20,7 @@ enum {
 	REFRESH_MS = 60000,                           /* contents of volumes that nobody tells changes of: tokens */
 	CLEAN_MS = 30000,                             /* what pods have left */
 	IMAGES_MS = 300000,
+	EVICTION_WAIT_MS = 10000, EVICTION_TRY_MS = 50, /* for the pods to be known */
 	FIRST_POD_ID = 65536,                         /* of those for user namespaces: below are the node's own users */
 };
 
@@ -48,8 +50,7 @@ void kubelet_event(struct kubelet *k, struct val pod, str container, bool warnin
 			       F(uid, val_get(pod, metadata, uid)), F(apiVersion, VAL_LIT("v1")), F(resourceVersion, val_get(pod, metadata, resourceVersion)),
 			       F(fieldPath, path.n ? VAL_STR(path) : VAL_EMPTY));
 	} else {
-		about = OBJECT(&a, F(kind, VAL_LIT("Node")), F(name, VAL_STR(k->node.name)), F(uid, VAL_STR(k->node.name)),
-			       F(apiVersion, VAL_LIT("v1")));
+		about = OBJECT(&a, F(kind, VAL_LIT("Node")), F(name, VAL_STR(k->node.name)), F(apiVersion, VAL_LIT("v1")));
 	}
 	record(k->recorder, about, warning ? RECORD_WARNING : RECORD_NORMAL, reason, STR_FMT, STR_ARG(message));
 }
@@ -59,10 +60,49 @@ static void hook_event(void *arg, struct val pod, bool warning, const char *reas
 	kubelet_event(arg, pod, STR_NONE, warning, reason, message);
 }
 
+int kubelet_runtime_handler(struct kubelet *k, struct val pod, str *ret, struct err *err)
+{
+	str class = val_str(pod, spec, runtimeClassName);
+
+	*ret = STR_NONE;
+	if (!class.n)
+		return 0;
+	const struct frozen *found = k->runtime_classes ? informer_get(k->runtime_classes, class) : NULL;
+	if (!found)
+		return err_set(err, ERR_NOT_FOUND, "RuntimeClass \"" STR_FMT "\" not found", STR_ARG(class));
+	*ret = val_str(found->val, handler);
+	return 0;
+}
+
+/* A runtime that does not know of them would run the pod without. */
+static int check_user_namespaces(struct kubelet *k, struct arena *a, struct val pod, struct err *err)
+{
+	struct val handlers = k->runtime_status ? val_get(k->runtime_status->val, runtimeHandlers) : VAL_EMPTY;
+	str name, what = STR("runtime"), why = STR_NONE;
+	int r = kubelet_runtime_handler(k, pod, &name, err);
+
+	if (r < 0)
+		return r;
+	if (val_len(handlers))
+		why = arena_printf(a, ": the handler \"" STR_FMT "\" is not known", STR_ARG(name));
+	VAL_EACH(h, handlers)
+		if (str_eq(val_str(*h, name), name)) {
+			if (val_bool(*h, features, userNamespaces))
+				return 0;
+			why = STR_NONE;
+		}
+	if (name.n)
+		what = arena_printf(a, "RuntimeClass handler \"" STR_FMT "\"", STR_ARG(name));
+	return err_set(err, ERR_UNAVAILABLE, "can't set `spec.hostUsers: false`, " STR_FMT " does not support user namespaces" STR_FMT, STR_ARG(what),
+		       STR_ARG(why));
+}
+
 static int hook_user_namespace(void *arg, struct arena *a, struct val pod, struct val *ret, struct err *err)
 {
 	struct kubelet *k = arg;
-	return user_namespaces_of(k->user_namespaces, a, pod, ret, err);
+	int r = check_user_namespaces(k, a, pod, err);
+
+	return r < 0 ? r : user_namespaces_of(k->user_namespaces, a, pod, ret, err);
 }
 
 static struct val hook_extra_groups(void *arg, struct arena *a, struct val pod)
@@ -100,6 +140,12 @@ static void runtime_changed(str uid, void *arg)
 	pods_wake(k->pods, uid);
 }
 
+static void runtime_back(void *arg)
+{
+	struct kubelet *k = arg;
+	pods_retry(k->pods);
+}
+
 static void source_update(void *arg, struct frozen *pod)
 {
 	struct kubelet *k = arg;
@@ -110,25 +156,6 @@ static void source_remove(void *arg, str uid)
 {
 	struct kubelet *k = arg;
 	pods_remove(k->pods, uid);
-}
-
-static int complete(void *arg)
-{
-	struct kubelet *k = arg;
-	struct err err = ERR_INIT;
-
-	if (runtime_pods_wait(k->runtime_pods, &err) >= 0)
-		pods_complete(k->pods);
-	return 0;
-}
-
-/* Orphans can only be told from others once the runtime has been listed, too. */
-static void source_complete(void *arg)
-{
-	struct err err = ERR_INIT;
-
-	if (fiber_spawn(complete, arg, NULL, &err, "first look at pods") < 0)
-		log_error("pods cannot be looked at", KV("error", &err));
 }
 
 static str mirror_of(void *arg, struct arena *a, str uid)
@@ -196,11 +223,12 @@ static void device_changed(void *arg, str uid)
 	pods_poke(k->pods, uid);
 }
 
+/* Before all are known, none of them is. */
 static bool pod_deleted(void *arg, str uid)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct kubelet *k = arg;
-	return !val_exists(pods_by_uid(k->pods, &a, uid));
+	return pods_are_complete(k->pods) && !val_exists(pods_by_uid(k->pods, &a, uid));
 }
 
 static bool pod_ended(void *arg, str uid)
@@ -244,20 +272,29 @@ static void take_runtime_status(struct kubelet *k, struct val status)
 		node_keeper_hurry(k->node_keeper);
 }
 
+/* (suspends) */
+static int look_at_runtime(struct kubelet *k, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct err failed = ERR_INIT;
+	struct val status = VAL_EMPTY;
+
+	if (cri_ask(k->cri, &rpc_RuntimeService_Status, &a, VAL_EMPTY_OBJECT, 0, &status, &failed) < 0)
+		status = VAL_EMPTY;
+	int r = fiber_check(err);
+	if (r >= 0)
+		take_runtime_status(k, status);
+	return r;
+}
+
 /* (suspends, until canceled) */
 static int watch_runtime(struct kubelet *k, struct err *err)
 {
 	int r;
 
 	do {
-		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct err failed = ERR_INIT;
-		struct val status = VAL_EMPTY;
-		if (cri_ask(k->cri, &rpc_RuntimeService_Status, &a, VAL_EMPTY_OBJECT, 0, &status, &failed) < 0)
-			status = VAL_EMPTY;
-		if ((r = fiber_check(err)) < 0)
+		if ((r = look_at_runtime(k, err)) < 0)
 			break;
-		take_runtime_status(k, status);
 	} while ((r = fiber_sleep_ms(k->network_problem.n ? RUNTIME_LOOK_SOON_MS : RUNTIME_LOOK_MS, err)) >= 0);
 	return r;
 }
@@ -282,7 +319,7 @@ static int open_runtime(struct kubelet *k, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "the container runtime at " STR_FMT " does not answer", STR_ARG(val_str(c, containerRuntimeEndpoint)));
 	k->runtime_name = arena_str(&k->arena, val_str(version, runtimeName));
-	return 0;
+	return look_at_runtime(k, err);
 }
 
 /* ---- the node ---- */
@@ -416,31 +453,52 @@ static int clean_up(struct kubelet *k, struct err *err)
 	return r;
 }
 
-static struct val images_in_use(struct kubelet *k, struct arena *a)
+/* (suspends) Those that a container has mounted. */
+static int add_mounted_images(struct kubelet *k, struct arena *a, struct val container, struct val_builder *b, struct err *err)
 {
-	struct val_builder b = val_builder(a);
+	struct val answer;
+	int r = cri_ask(k->cri, &rpc_RuntimeService_ContainerStatus, a, OBJECT(a, F(containerId, val_get(container, id))), 0, &answer, err);
 
-	VAL_EACH(uid, runtime_pods_list(k->runtime_pods, a)) {
-		struct runtime_pod has;
-		runtime_pods_get(k->runtime_pods, a, val_as_str(*uid), &has);
-		VAL_EACH(c, has.containers) {
-			val_add_item(&b, val_get(*c, imageRef));
-			val_add_item(&b, val_get(*c, imageId));
-		}
-	}
-	return val_end_list(&b);
+	if (r < 0)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	VAL_EACH(m, val_get(answer, status, mounts))
+		val_add_item(b, val_get(*m, image, image));
+	return 0;
 }
 
+/* (suspends) Asked for, as what is known of some pods may be old. */
+static int images_in_use(struct kubelet *k, struct arena *a, struct val *ret, struct err *err)
+{
+	struct val_builder b = val_builder(a);
+	struct val list;
+	int r = cri_ask(k->cri, &rpc_RuntimeService_ListContainers, a, VAL_EMPTY_OBJECT, 0, &list, err);
+
+	if (r < 0)
+		return r;
+	VAL_EACH(c, val_get(list, containers)) {
+		val_add_item(&b, val_get(*c, image, image));
+		val_add_item(&b, val_get(*c, imageRef));
+		val_add_item(&b, val_get(*c, imageId));
+		if ((r = add_mounted_images(k, a, *c, &b, err)) < 0)
+			return r;
+	}
+	*ret = val_end_list(&b);
+	return 0;
+}
+
+/* (suspends, until canceled) */
 static int collect_images(struct kubelet *k, struct err *err)
 {
 	int r;
 
-	while ((r = fiber_sleep_ms(IMAGES_MS, err)) >= 0) {
+	do {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
 		struct err failed = ERR_INIT;
-		if (images_manager_collect(k->images, images_in_use(k, &a), &failed) < 0 && failed.code)
+		struct val used;
+		if ((images_in_use(k, &a, &used, &failed) < 0 || images_manager_collect(k->images, used, &failed) < 0) && failed.code &&
+		    failed.code != ERR_CANCELED)
 			log_warn("images cannot be collected", KV("error", &failed));
-	}
+	} while ((r = fiber_sleep_ms(IMAGES_MS, err)) >= 0);
 	return r;
 }
 
@@ -448,7 +506,10 @@ static int64_t free_images(void *arg, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct kubelet *k = arg;
-	return images_manager_remove_unused(k->images, images_in_use(k, &a), err);
+	struct val used;
+	int r = images_in_use(k, &a, &used, err);
+
+	return r < 0 ? r : images_manager_remove_unused(k->images, used, err);
 }
 
 static struct collect_options collect_options(struct kubelet *k)
@@ -457,6 +518,7 @@ static struct collect_options collect_options(struct kubelet *k)
 
 	return (struct collect_options){ .node = &k->node, .cri = k->cri, .runtime_pods = k->runtime_pods,
 		.log_max_bytes = quantity_value(quantity_of(val_get(c, containerLogMaxSize))), .log_max_files = (int)val_int(c, containerLogMaxFiles),
+		.log_look_ms = config_duration_ns(val_get(c, containerLogMonitorInterval)) / NS_PER_MS,
 		.per_pod = k->options->dead_per_container, .total = k->options->dead_total, .min_age_ns = k->options->dead_min_age_ns,
 		.deleted = pod_deleted, .ended = pod_ended, .arg = k };
 }
@@ -470,6 +532,33 @@ static void free_containers(void *arg)
 		log_warn("dead containers cannot be removed", KV("error", &err));
 }
 
+/* ---- once all pods are known ---- */
+
+/* Orphans can only be told from others once the runtime has been listed, too. */
+static int first_look(void *arg)
+{
+	struct kubelet *k = arg;
+	struct err err = ERR_INIT;
+
+	if (runtime_pods_wait(k->runtime_pods, &err) < 0)
+		return 0;
+	pods_complete(k->pods);
+	clean(k);
+	struct collect_options o = collect_options(k);
+	if (collect_containers(&o, false, &err) < 0 && err.code != ERR_CANCELED)
+		log_warn("dead containers cannot be removed", KV("error", &err));
+	return 0;
+}
+
+static void source_complete(void *arg)
+{
+	struct kubelet *k = arg;
+	struct err err = ERR_INIT;
+
+	if (fiber_spawn(first_look, k, &k->first_look, &err, "first look at pods") < 0)
+		log_error("pods cannot be looked at", KV("error", &err));
+}
+
 static int run_collect(struct kubelet *k, struct err *err)
 {
 	struct collect_options o = collect_options(k);
@@ -480,9 +569,20 @@ static int run_runtime_pods(struct kubelet *k, struct err *err) { return runtime
 static int run_sources(struct kubelet *k, struct err *err) { return sources_run(k->sources, err); }
 static int run_statuses(struct kubelet *k, struct err *err) { return statuses_run(k->statuses, err); }
 static int run_node_keeper(struct kubelet *k, struct err *err) { return node_keeper_run(k->node_keeper, err); }
-static int run_eviction(struct kubelet *k, struct err *err) { return eviction_run(k->eviction, err); }
+
+/* Pods that ran before are taken over first: pressure is no reason to refuse those. But they are not waited for for long. */
+static int run_eviction(struct kubelet *k, struct err *err)
+{
+	int r = 0;
+
+	for (int waited_ms = 0; r >= 0 && !pods_are_complete(k->pods) && waited_ms < EVICTION_WAIT_MS; waited_ms += EVICTION_TRY_MS)
+		r = fiber_sleep_ms(EVICTION_TRY_MS, err);
+	return r < 0 ? r : eviction_run(k->eviction, err);
+}
+
 static int run_stats(struct kubelet *k, struct err *err) { return stats_run(k->stats, err); }
 static int run_objects(struct kubelet *k, struct err *err) { return objects_run(k->objects, err); }
+static int run_allocation(struct kubelet *k, struct err *err) { return pods_allocation_run(k->pods, err); }
 static int run_devices(struct kubelet *k, struct err *err) { return devices_run(k->devices, err); }
 static int run_certificates(struct kubelet *k, struct err *err) { return certificates_run(k->certificates, err); }
 
@@ -555,6 +655,10 @@ static int make_parts(struct kubelet *k, struct err *err)
 	    (r = cgroups_new(&(struct cgroups_options){ .node = &k->node, .config = c, .reserved = reserved(k, &k->arena, false) },
 			     &k->cgroups, err)) < 0)
 		return r;
+	if (!k->node.cgroup_v2)
+		kubelet_event(k, VAL_EMPTY, STR_NONE, true, "CgroupV1",
+			      STR("cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future release. Please migrate to "
+				  "cgroup v2. More information at https://git.k8s.io/enhancements/keps/sig-node/5573-remove-cgroup-v1"));
 	k->devices = devices_new(&(struct devices_options){ .node = &k->node, .pods = known_pods, .runs = container_runs, .changed = node_changed,
 							    .pod_changed = device_changed, .arg = k });
 	k->stats = stats_new(&(struct stats_options){ .node = &k->node, .cri = k->cri, .cgroups = k->cgroups, .volumes = k->volumes,
@@ -564,7 +668,8 @@ static int make_parts(struct kubelet *k, struct err *err)
 							       .event = hook_event, .changed = node_changed, .arg = k });
 	k->node_keeper = node_keeper_new(&(struct node_keeper_options){ .options = k->options, .node = &k->node, .client = k->client,
 									.recorder = k->recorder, .facts = facts, .pod_cidr = tell_pod_cidr, .arg = k });
-	k->runtime_pods = runtime_pods_new(&(struct runtime_pods_options){ .cri = k->cri, .changed = runtime_changed, .arg = k });
+	k->runtime_pods = runtime_pods_new(&(struct runtime_pods_options){ .cri = k->cri, .changed = runtime_changed,
+								   .back = runtime_back, .arg = k });
 	k->statuses = statuses_new(&(struct statuses_options){ .client = k->client, .mirror_of = mirror_of, .may_delete = may_delete, .arg = k });
 	k->pods = pods_new(k);
 	k->sources = sources_new(&(struct sources_options){ .node = &k->node, .client = k->client, .informers = k->informers,
@@ -593,6 +698,8 @@ static void kubelet_done(struct kubelet *k)
 {
 	SHIELD_SCOPE();
 	sources_free(k->sources);
+	if (k->first_look)
+		fiber_stop(k->first_look);
 	pods_free(k->pods);
 	statuses_free(k->statuses);
 	if (k->probes)
@@ -649,7 +756,8 @@ static int run_parts(struct kubelet *k, void (*on_ready)(void *arg), void *arg, 
 		{ k, "node", run_node_keeper, false, NULL }, { k, "server", kubelet_serve, !k->certificates, NULL },
 		{ k, "health", kubelet_serve_health, !val_int(k->config, healthzPort), NULL }, { k, "eviction", run_eviction, false, NULL },
 		{ k, "stats", run_stats, false, NULL }, { k, "collect", run_collect, false, NULL }, { k, "devices", run_devices, false, NULL },
-		{ k, "certificates", run_certificates, !k->certificates, NULL }, { k, "volumes", refresh_volumes, false, NULL }, { k, "objects", run_objects, false, NULL },
+		{ k, "certificates", run_certificates, !k->certificates, NULL }, { k, "volumes", refresh_volumes, false, NULL },
+		{ k, "objects", run_objects, false, NULL }, { k, "allocation", run_allocation, false, NULL },
 		{ k, "clean", clean_up, false, NULL }, { k, "images", collect_images, false, NULL }, { k, "shutdown", run_shutdown, false, NULL },
 	};
 	CLEANUP(fiber_group_done) struct fiber_group g;

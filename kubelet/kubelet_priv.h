@@ -54,6 +54,7 @@ struct kubelet {
 	struct sources *sources;
 	struct statuses *statuses;
 	struct pods *pods;
+	struct fiber *first_look;     /* at pods, once all of them are known; NULL: not yet */
 	struct certificates *certificates; /* NULL: no server */
 	struct kubelet_auth *auth;
 	struct cri_lookups lookups;
@@ -77,5 +78,7 @@ int kubelet_serve_health(struct kubelet *k, struct err *err);
 
 /* An event about a pod (or one of its containers: fieldPath spec.containers{name}), or (VAL_NONE) about the node. Never suspends. */
 void kubelet_event(struct kubelet *k, struct val pod, str container, bool warning, const char *reason, str message);
+/* By the RuntimeClass of a pod, which must be there; "" without one. Valid until the caller suspends. */
+int kubelet_runtime_handler(struct kubelet *k, struct val pod, str *ret, struct err *err);
 
 #endif

@@ -74,6 +74,14 @@ static struct amounts amounts_of(struct val of_pod, struct val of_container)
 	return n;
 }
 
+bool container_is_resized(struct val of_pod, struct val container, struct val pod_was, struct val was)
+{
+	struct amounts x = amounts_of(of_pod, val_get(container, resources)), y = amounts_of(pod_was, was);
+
+	return x.cpu_request != y.cpu_request || x.cpu_limit != y.cpu_limit || x.memory_request != y.memory_request ||
+	       x.memory_limit != y.memory_limit;
+}
+
 static bool resize_restarts(struct val container, const char *resource)
 {
 	VAL_EACH(policy, val_get(container, resizePolicy))

@@ -51,6 +51,12 @@ void pod_actions_compute(struct arena *a, const struct pod_view *v, const struct
 			 struct pod_actions *ret);
 
 /*
+ * Whether a container is to have other CPU or memory than it was given: of_pod and pod_was are spec.resources now and then, was what it was
+ * given.
+ */
+bool container_is_resized(struct val of_pod, struct val container, struct val pod_was, struct val was);
+
+/*
  * Restart back-off, one per container, of zeros at first; asked once at each end of it: how long it waits from then on. The first
  * restart is at once, the next after 10 s, doubling to 300 s, and anew after 600 s of running. delay_ns is what the wait after that
  * will be, last_ns when it was to start.

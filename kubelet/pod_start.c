@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "codec/atoms.h"
@@ -11,6 +12,8 @@
 
 /* Pulling an image, starting a container: as long as it takes. */
 enum { CALL_LONG_MS = 600000 };
+/* A command and what it wrote, within reason. */
+enum { HOOK_TEXT_MAX = 64 * 1024 };
 
 struct val pod_container_of(struct val pod, struct container_start start)
 {
@@ -45,20 +48,6 @@ struct val pod_pull_secrets(struct pod *p, struct arena *a, struct val pod)
 
 /* ---- sandbox ---- */
 
-static int runtime_handler(struct pod *p, struct val pod, str *ret, struct err *err)
-{
-	str class = val_str(pod, spec, runtimeClassName);
-
-	*ret = STR_NONE;
-	if (!class.n)
-		return 0;
-	const struct frozen *found = p->kubelet->runtime_classes ? informer_get(p->kubelet->runtime_classes, class) : NULL;
-	if (!found)
-		return err_set(err, ERR_NOT_FOUND, "RuntimeClass \"" STR_FMT "\" not found", STR_ARG(class));
-	*ret = val_str(found->val, handler);
-	return 0;
-}
-
 int pod_start_sandbox(struct pod *p, struct arena *a, struct val pod, unsigned attempt, str *ret_id, struct val *ret_config, struct err *err)
 {
 	struct kubelet *k = p->kubelet;
@@ -68,7 +57,7 @@ int pod_start_sandbox(struct pod *p, struct arena *a, struct val pod, unsigned a
 
 	if ((r = sandbox_config_make(&k->node, a, pod, attempt, ret_config, err)) >= 0 &&
 	    (r = file_make_dirs(arena_str(a, val_str(*ret_config, logDirectory)).p, 0755, err)) >= 0 &&
-	    (r = runtime_handler(p, pod, &handler, err)) >= 0) {
+	    (r = kubelet_runtime_handler(k, pod, &handler, err)) >= 0) {
 		handler = arena_str(a, handler);
 		r = cri_ask(k->cri, &rpc_RuntimeService_RunPodSandbox, a,
 			    OBJECT(a, F(config, *ret_config), F(runtimeHandler, handler.n ? VAL_STR(handler) : VAL_EMPTY)), 2 * CALL_LONG_MS,
@@ -123,15 +112,15 @@ static int fail(struct starting *s, int r, const char *event, const struct err *
 
 static int ensure_image(struct starting *s, struct val container, str *ret_ref, str *ret_user, int64_t *ret_uid, struct err *err)
 {
-	str reason;
+	str reason, message;
 	int r = images_ensure(s->p->kubelet->images, s->arena, s->pod, container, s->secrets, s->sandbox_config, ret_ref, ret_user, ret_uid,
-			      &reason, err);
+			      &reason, &message, err);
 
 	if (r >= 0 || !reason.n)
 		return r;
 	kubelet_event(s->p->kubelet, s->pod, val_str(s->container, name), true, "Failed",
 		      arena_printf(s->arena, "Error: " STR_FMT, STR_ARG(reason)));
-	remember(s, reason, err_str(err));
+	remember(s, reason, message);
 	return r;
 }
 
@@ -247,6 +236,30 @@ static void link_log(struct starting *s)
 		log_debug("a log gets no link", KV("link", link), KV("error", strerror(errno)));
 }
 
+/* Why a container whose hook failed waits. why: what the hook said; error: it could not even be run. */
+static str hook_message(struct starting *s, struct val handler, str why, bool error)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(HOOK_TEXT_MAX);
+	const char *words = "";
+
+	if (val_has(handler, exec)) {
+		buf_add(&b, STR("Exec lifecycle hook (["));
+		VAL_EACH(word, val_get(handler, exec, command)) {
+			buf_addf(&b, "%s" STR_FMT, words, STR_ARG(val_as_str(*word)));
+			words = " ";
+		}
+		buf_addc(&b, ']');
+	} else if (val_has(handler, httpGet)) {
+		buf_addf(&b, "HTTP lifecycle hook (" STR_FMT, STR_ARG(val_str(handler, httpGet, path)));
+	} else {
+		buf_addf(&b, "Sleep lifecycle hook (%lld", (long long)val_int(handler, sleep, seconds));
+	}
+	buf_addf(&b, ") for Container \"" STR_FMT "\" in Pod \"" STR_FMT "_" STR_FMT "(" STR_FMT ")\" failed - error: " STR_FMT "%s",
+		 STR_ARG(val_str(s->container, name)), STR_ARG(val_str(s->pod, metadata, name)), STR_ARG(val_str(s->pod, metadata, namespace)),
+		 STR_ARG(pod_uid(s->p)), STR_ARG(why), error && val_has(handler, exec) ? ", message: \"\"" : "");
+	return arena_str(s->arena, buf_str(&b));
+}
+
 static int run_hook(struct starting *s, struct err *err)
 {
 	struct kubelet *k = s->p->kubelet;
@@ -264,7 +277,7 @@ static int run_hook(struct starting *s, struct err *err)
 		return -ERR_CANCELED;
 	/* Its output stays out of the event: it may hold secrets. */
 	kubelet_event(k, s->pod, val_str(s->container, name), true, "FailedPostStartHook", STR("PostStartHook failed"));
-	str message = arena_str(s->arena, err->code ? err_str(err) : output);
+	str message = hook_message(s, handler, err->code ? err_str(err) : output, err->code);
 	struct val status = OBJECT(s->arena, F(id, VAL_STR(s->id)), F(metadata, OBJECT(s->arena, F(name, val_get(s->container, name)))));
 	pod_stop_container(s->p, s->arena, s->pod, status, KILL_NOT_WANTED, STR("FailedPostStartHook"), STOP_GRACE_OWN, &ignored);
 	remember(s, STR("PostStartHookError"), message);
@@ -299,10 +312,7 @@ int pod_start_container(struct pod *p, struct arena *a, const struct pod_view *v
 	if ((r = ensure_image(&s, s.container, &s.in.image_ref, &s.in.image_user, &s.in.image_uid, err)) < 0 ||
 	    (r = make_config(&s, err)) < 0 || (r = create(&s, err)) < 0 || (r = start(&s, err)) < 0)
 		return r;
-	m = pod_memory(p, val_str(s.container, name)); /* it may have moved meanwhile */
-	frozen_unref(m->actuated);
-	m->actuated = val_freeze(val_get(s.container, resources));
-	m->note.actuated = m->actuated->val;
+	container_set_actuated(p, val_str(s.container, name), val_get(s.container, resources));
 	remember(&s, STR_NONE, STR_NONE);
 	return 0;
 }

@@ -95,7 +95,7 @@ static int64_t run_hook(struct pod *p, struct arena *a, struct val pod, struct v
 		return 0;
 	enum probe_result result =
 		probe_hook(p->kubelet->cri, a, pod, container, handler, val_str(status, id), ip, grace_s * 1000, &output, &err);
-	if (result != PROBE_SUCCESS && err.code != ERR_TIMEOUT && err.code != ERR_CANCELED)
+	if (result != PROBE_SUCCESS && err.code != ERR_CANCELED)
 		kubelet_event(p->kubelet, pod, val_str(container, name), true, "FailedPreStopHook", STR("PreStopHook failed"));
 	return (clock_now_ns() - began) / NS_PER_S;
 }
@@ -173,7 +173,7 @@ static int stop_one(void *arg)
 	}
 	s->done = true;
 	fiber_cond_broadcast(&all->ended);
-	fiber_cond_signal(&p->woken);
+	fiber_cond_broadcast(&p->woken);
 	return 0;
 }
 
@@ -316,18 +316,19 @@ static void remove_logs(struct pod *p, struct arena *a, struct val pod, struct v
 		unlink(container_log_link(n, a, pod, val_str(*c, metadata, name), val_str(*c, id)).p);
 }
 
-void pod_purge(struct pod *p, struct arena *a, struct val pod)
+int pod_purge(struct pod *p, struct arena *a, struct val pod, struct err *err)
 {
 	struct kubelet *k = p->kubelet;
 	struct runtime_pod has;
-	struct err err = ERR_INIT;
 	struct val answer;
+	int r;
 
-	if (runtime_pods_look(k->runtime_pods, a, pod_uid(p), &has, &err) < 0)
-		return;
+	if ((r = runtime_pods_look(k->runtime_pods, a, pod_uid(p), &has, err)) < 0)
+		return r;
 	VAL_EACH(s, has.sandboxes)
-		if (cri_ask(k->cri, &rpc_RuntimeService_RemovePodSandbox, a, OBJECT(a, F(podSandboxId, val_get(*s, id))), 0, &answer, &err) < 0)
-			log_warn("a sandbox cannot be removed", KV("sandbox", val_str(*s, id)), KV("error", &err));
+		if ((r = cri_ask(k->cri, &rpc_RuntimeService_RemovePodSandbox, a, OBJECT(a, F(podSandboxId, val_get(*s, id))), 0, &answer, err)) < 0 &&
+		    r != -ERR_NOT_FOUND)
+			return err_wrap(err, r, "a sandbox cannot be removed");
 	remove_logs(p, a, pod, has.containers);
-	runtime_pods_look(k->runtime_pods, a, pod_uid(p), &has, &err);
+	return runtime_pods_look(k->runtime_pods, a, pod_uid(p), &has, err);
 }

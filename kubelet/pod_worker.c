@@ -2,6 +2,8 @@
  * The fiber of one pod. It sleeps until something about the pod changes or a time has come, asks the runtime what it has, makes the status
  * and tells it, decides what has to be done, does it, and looks again. A pod goes from wanted to ending to ended and never back.
  */
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -16,6 +18,8 @@
 enum { AGAIN_MS = 60000, AGAIN_FAILED_MS = 10000, AGAIN_NETWORK_MS = 1000 };
 /* How long the end of a run, or a failed pull, is seen before it is told that the next try has to wait. */
 enum { SEEN_MS = 1000 };
+/* Volumes that cannot be mounted are tried again after this, and twice as much each time. */
+enum { MOUNT_WAIT_MS = 500, MOUNT_WAIT_MAX_MS = 122000 };
 
 /* One look at a pod. */
 struct look {
@@ -27,6 +31,7 @@ struct look {
 	struct pod_view view;
 	struct val status;            /* as last made */
 	bool acted;                   /* something was started, stopped or made: look again */
+	bool saw_end;                 /* a run of a container has ended that had not before */
 	int64_t again_ns;             /* clock_wall_ns */
 };
 
@@ -77,6 +82,17 @@ static struct val container_in_spec(struct val pod, str name)
 	return found;
 }
 
+/* Whether a run that has ended is followed by another. Init containers that have done their work do not run again. */
+static bool runs_again(const struct look *l, struct val container)
+{
+	struct val status = pod_view_container(&l->view, val_str(container, name));
+
+	if (container_cri_state(status) == CRI_EXITED && !val_int(status, exitCode) && !container_is_sidecar(container) &&
+	    val_exists(find_named(val_get(l->pod, spec, initContainers), val_str(container, name))))
+		return false;
+	return container_starts_next(&l->view, container);
+}
+
 /* A run has ended: how long until the next one. */
 static void count_end(struct look *l, struct container_memory *m, struct val container, struct val status)
 {
@@ -86,9 +102,10 @@ static void count_end(struct look *l, struct container_memory *m, struct val con
 	if (m->counted && str_eq(str_of(m->counted), id))
 		return;
 	text_set(&m->counted, id);
+	l->saw_end = true;
 	probes_end(l->k->probes, pod_uid(p), val_str(container, name));
 	m->note.backoff_until_ns = 0;
-	if (!container_starts_next(&l->view, container) || p->stage != POD_WANTED)
+	if (!runs_again(l, container) || p->stage != POD_WANTED)
 		return;
 	int64_t wait_ns = crash_backoff_next(&m->backoff, val_int(status, startedAt), val_int(status, finishedAt));
 	if (!wait_ns)
@@ -201,7 +218,7 @@ static void fill_view(struct look *l)
 	l->view.volumes_mounted = p->volumes_mounted;
 	l->view.runtime_name = k->runtime_name;
 	l->view.recursive_readonly = k->recursive_readonly;
-	l->view.resize = p->resize ? p->resize->val : VAL_EMPTY;
+	l->view.actuated = p->actuated ? p->actuated->val : VAL_EMPTY;
 	l->view.disruption = p->condition ? p->condition->val : VAL_EMPTY;
 }
 
@@ -219,8 +236,15 @@ static void tell(struct look *l, struct val status)
 /* The status follows from the view; it is remembered and told. */
 static void tell_status(struct look *l)
 {
-	if (!l->p->orphan)
-		tell(l, pod_status_make(l->arena, &l->view));
+	struct pod *p = l->p;
+
+	if (p->orphan)
+		return;
+	if (p->stage == POD_WANTED)
+		pod_resize_look(p, &l->view);
+	l->view.resize = p->resize ? p->resize->val : VAL_EMPTY;
+	l->view.actuated = p->actuated ? p->actuated->val : VAL_EMPTY;
+	tell(l, pod_status_make(l->arena, &l->view));
 }
 
 /* ---- wanted ---- */
@@ -235,10 +259,14 @@ static int mount_volumes(struct look *l, struct err *err)
 	if (p->volumes_mounted && p->volumes_generation == generation)
 		return 0;
 	if ((r = volumes_mount(l->k->volumes, l->pod, err)) < 0) {
-		if (r != -ERR_CANCELED)
-			kubelet_event(l->k, l->pod, STR_NONE, true, "FailedMount", err_str(err));
+		if (r == -ERR_CANCELED)
+			return r;
+		kubelet_event(l->k, l->pod, STR_NONE, true, "FailedMount", err_str(err));
+		p->mount_wait_ms = p->mount_wait_ms ? MIN(2 * p->mount_wait_ms, (int64_t)MOUNT_WAIT_MAX_MS) : MOUNT_WAIT_MS;
+		come_back_ms(p, p->mount_wait_ms);
 		return r;
 	}
+	p->mount_wait_ms = 0;
 	p->volumes_mounted = l->view.volumes_mounted = true;
 	p->volumes_generation = generation;
 	return 0;
@@ -253,26 +281,23 @@ static int prepare(struct look *l, struct err *err)
 	objects_follow(k->objects, l->object);
 	if (k->network_problem.n && !pod_uses_host_network(l->pod)) {
 		str text = arena_printf(l->arena, "network is not ready: " STR_FMT, STR_ARG(k->network_problem));
-		kubelet_event(k, l->pod, STR_NONE, true, "NetworkNotReady", text);
+		if (k->runtime_status)
+			kubelet_event(k, l->pod, STR_NONE, true, "NetworkNotReady", text);
 		come_back_ms(p, jitter_ms(AGAIN_NETWORK_MS));
 		return err_set(err, ERR_UNAVAILABLE, STR_FMT, STR_ARG(text));
 	}
-	if (k->cgroups && (r = cgroups_pod_make(k->cgroups, l->pod, err)) < 0) {
+	/* While it is being resized, that is pod_resize.c's to do. */
+	if (k->cgroups && !pod_resize_is_open(p, &l->view) && (r = cgroups_pod_make(k->cgroups, l->pod, err)) < 0) {
 		kubelet_event(k, l->pod, STR_NONE, true, "FailedToCreatePodContainer",
 			      arena_printf(l->arena, "unable to ensure pod container exists: %s", err->msg));
 		return r;
 	}
+	if (!p->actuated && val_has(l->pod, spec, resources))
+		pod_set_actuated(p, val_get(l->pod, spec, resources));
 	if (pod_is_static(l->pod) && k->client) {
 		struct err failed = ERR_INIT;
 		if (sources_mirror_sync(k->sources, l->pod, &failed) < 0)
 			log_warn("the mirror of a static pod cannot be made", KV("error", &failed));
-	}
-	if (!p->volumes_mounted && (r = devices_allocate(k->devices, l->pod, err)) < 0) {
-		if (r != -ERR_CANCELED)
-			pods_reject(p, STR("UnexpectedAdmissionError"),
-				    arena_printf(l->arena, "Allocate failed due to %s, which is unexpected", err->msg));
-		p->wake |= WAKE_OTHER;
-		return r;
 	}
 	return mount_volumes(l, err);
 }
@@ -283,9 +308,12 @@ static void tell_backoffs(struct look *l)
 	for (size_t i = 0; i < l->p->n_containers; i++) {
 		struct container_memory *m = &l->p->containers[i];
 		struct val c = container_in_spec(l->pod, m->note.name);
-		if (m->note.backoff_until_ns <= l->view.now_ns || !val_exists(c) || !container_starts_next(&l->view, c))
+		if (m->note.backoff_until_ns <= l->view.now_ns || !val_exists(c) || !runs_again(l, c))
 			continue;
-		if (m->backoff_told_ns && clock_now_ns() < m->backoff_told_ns + 2 * SEEN_MS * NS_PER_MS)
+		int64_t told_ms = m->backoff_told_ns ? (clock_now_ns() - m->backoff_told_ns) / NS_PER_MS : INT64_MAX;
+		if (told_ms < SEEN_MS)
+			come_back_ms(l->p, SEEN_MS - told_ms);
+		if (told_ms < 2 * SEEN_MS)
 			continue;
 		m->backoff_told_ns = clock_now_ns();
 		come_back_ms(l->p, SEEN_MS);
@@ -304,11 +332,15 @@ static struct val running_status(const struct look *l, str id)
 	return VAL_EMPTY;
 }
 
-static int remove_container(struct look *l, str id, struct err *err)
+static int remove_container(struct look *l, struct val status, struct err *err)
 {
+	struct arena *a = l->arena;
 	struct val answer;
-	int r = cri_ask(l->k->cri, &rpc_RuntimeService_RemoveContainer, l->arena, OBJECT(l->arena, F(containerId, VAL_STR(id))), 0, &answer, err);
+	str id = val_str(status, id);
+	int r = cri_ask(l->k->cri, &rpc_RuntimeService_RemoveContainer, a, OBJECT(a, F(containerId, VAL_STR(id))), 0, &answer, err);
 
+	if (r >= 0)
+		unlink(container_log_link(&l->k->node, a, l->pod, val_str(status, metadata, name), id).p);
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
@@ -327,7 +359,7 @@ static int do_kills(struct look *l, const struct pod_actions *actions, struct er
 		if (container_cri_state(status) == CRI_RUNNING)
 			r = pod_stop_container(l->p, l->arena, l->pod, status, kill->reason, kill->message, 0, err);
 		if (r >= 0)
-			r = remove_container(l, kill->id, err);
+			r = remove_container(l, status, err);
 	}
 	return r;
 }
@@ -341,7 +373,7 @@ static void prune_init(struct look *l)
 		unsigned n = 0;
 		VAL_EACH(c, l->view.containers)
 			if (str_eq(val_str(*c, metadata, name), val_str(*init, name)) && container_cri_state(*c) >= CRI_EXITED && n++)
-				remove_container(l, val_str(*c, id), &err);
+				remove_container(l, *c, &err);
 	}
 }
 
@@ -357,6 +389,20 @@ static int do_sandbox(struct look *l, const struct pod_actions *actions, str *re
 	tell(l, pod_status_ready_to_start(l->arena, &l->view));
 	l->status = pod_status_make(l->arena, &l->view);
 	return 0;
+}
+
+/* A container could not be started: when the next look is due, if that is not as for any failure. */
+static void come_back_after(struct look *l, struct val container)
+{
+	str reason = str_of(pod_memory(l->p, val_str(container, name))->reason);
+	static const str ended[] = { STR_INIT("ErrImagePull"), STR_INIT("RunContainerError"), STR_INIT("PostStartHookError") };
+
+	for (size_t i = 0; i < ARRAY_LEN(ended); i++)
+		if (str_eq(reason, ended[i]))
+			come_back_ms(l->p, SEEN_MS);
+	int64_t until_ns = images_backoff_until(l->k->images, pod_uid(l->p), val_str(container, image));
+	if (str_eq(reason, STR("ImagePullBackOff")) && until_ns)
+		come_back_at(l->p, until_ns);
 }
 
 static int do_starts(struct look *l, const struct pod_actions *actions, str sandbox_id, struct err *err)
@@ -376,8 +422,7 @@ static int do_starts(struct look *l, const struct pod_actions *actions, str sand
 		l->acted = true;
 		if (r >= 0)
 			continue;
-		if (images_backoff_until(l->k->images, pod_uid(l->p), val_str(c, image)))
-			come_back_ms(l->p, SEEN_MS);
+		come_back_after(l, c);
 		*err = failure;
 		failed = r;
 		if (r == -ERR_CANCELED || (actions->starts[i].list == LIST_INIT_CONTAINERS && !container_is_sidecar(c)))
@@ -408,7 +453,7 @@ static int act(struct look *l, struct err *err)
 	size_t n = probe_failures(l, &failures);
 	struct pod_actions actions;
 	str sandbox_id;
-	int r = 0;
+	int r = 0, resized;
 
 	pod_actions_compute(l->arena, &l->view, failures, n, &actions);
 	l->again_ns = actions.again_ns;
@@ -428,16 +473,37 @@ static int act(struct look *l, struct err *err)
 	prune_init(l);
 	if (actions.create_sandbox && (r = do_sandbox(l, &actions, &sandbox_id, err)) < 0)
 		return r;
-	if (actions.n_resizes && (r = pod_resize(l->p, l->arena, &l->view, &actions, err)) < 0)
-		return r;
+	if ((resized = pod_resize(l->p, l->arena, &l->view, &actions, err)) != 0)
+		l->acted = true;
+	if (resized == -ERR_CANCELED)
+		return resized;
 	tell_backoffs(l);
-	return do_starts(l, &actions, sandbox_id, err);
+	r = do_starts(l, &actions, sandbox_id, err);
+	return r < 0 ? r : MIN(resized, 0);
+}
+
+/* What was done may allow for more: a sidecar that runs lets the next container start. */
+static bool has_more_to_do(struct look *l)
+{
+	struct probe_failure *failures;
+	size_t n = probe_failures(l, &failures);
+	struct pod_actions actions;
+
+	pod_actions_compute(l->arena, &l->view, failures, n, &actions);
+	return actions.create_sandbox || actions.n_starts + actions.n_kills + actions.n_resets > 0;
 }
 
 static int keep(struct look *l, struct err *err)
 {
 	int r;
 
+	if (!l->p->has_devices && (r = devices_allocate(l->k->devices, l->pod, err)) < 0) {
+		if (r != -ERR_CANCELED)
+			pods_reject(l->p, STR("UnexpectedAdmissionError"), err_str(err));
+		l->p->wake |= WAKE_OTHER;
+		return r;
+	}
+	l->p->has_devices = true;
 	tell_status(l);
 	if ((r = prepare(l, err)) < 0 || (r = act(l, err)) < 0)
 		return r;
@@ -511,12 +577,17 @@ static int finish(struct look *l, struct err *err)
 		p->finished = true;
 		statuses_finish(l->k->statuses, p->object);
 	}
-	if (p->removed)
-		pod_purge(p, l->arena, l->pod);
-	return 0;
+	if (!p->removed)
+		return 0;
+	r = pod_purge(p, l->arena, l->pod, err);
+	p->purged = r >= 0;
+	return r;
 }
 
 /* ---- the loop ---- */
+
+/* Somebody wants it to. */
+static bool is_to_end(const struct pod *p) { return p->removed || p->fail_reason || val_has(p->object->val, metadata, deletionTimestamp); }
 
 /* Whether the pod has to end now, and why. */
 static bool must_end(struct look *l)
@@ -524,8 +595,7 @@ static bool must_end(struct look *l)
 	struct pod *p = l->p;
 	str phase = val_str(l->pod, status, phase);
 
-	if (p->removed || p->fail_reason || val_has(p->object->val, metadata, deletionTimestamp) || str_eq(phase, STR("Failed")) ||
-	    str_eq(phase, STR("Succeeded")))
+	if (is_to_end(p) || str_eq(phase, STR("Failed")) || str_eq(phase, STR("Succeeded")))
 		return true;
 	if (deadline_ns(l) <= l->view.now_ns) {
 		text_set(&p->fail_reason, STR("DeadlineExceeded"));
@@ -536,13 +606,50 @@ static bool must_end(struct look *l)
 	return pod_has_ended(l->arena, &l->view);
 }
 
+/* What is done for a pod that is wanted, on a fiber of its own. */
+struct effort {
+	struct look *look;
+	struct err err;
+	int result;
+	bool done;
+};
+
+static int make_effort(void *arg)
+{
+	struct effort *e = arg;
+	LOG_CONTEXT("pod", pod_uid(e->look->p));
+
+	e->result = keep(e->look, &e->err);
+	e->done = true;
+	fiber_cond_broadcast(&e->look->p->woken);
+	return 0;
+}
+
+/* Once the pod has to end, whatever is being waited for (an image, a hook) is given up. */
+static int keep_while_wanted(struct look *l, struct err *err)
+{
+	struct effort e = { .look = l, .err = ERR_INIT };
+	struct fiber *f;
+	int r = fiber_spawn(make_effort, &e, &f, err, "pod's start");
+
+	if (r < 0)
+		return r;
+	while (r >= 0 && !e.done && !is_to_end(l->p))
+		r = fiber_cond_wait(&l->p->woken, err);
+	fiber_stop(f);
+	if (r < 0)
+		return r;
+	*err = e.err;
+	return e.result;
+}
+
 static int step(struct look *l, struct err *err)
 {
 	struct pod *p = l->p;
 	int r;
 
 	fill_view(l);
-	if (p->stage == POD_WANTED && p->rejected)
+	if (p->stage == POD_WANTED && p->rejected && !runtime_pods_has(l->k->runtime_pods, pod_uid(p)))
 		pod_set_stage(p, POD_ENDED);
 	if (p->stage == POD_ENDED)
 		return finish(l, err);
@@ -553,7 +660,7 @@ static int step(struct look *l, struct err *err)
 		fill_view(l);
 	}
 	if (p->stage == POD_WANTED)
-		return keep(l, err);
+		return keep_while_wanted(l, err);
 	if ((r = end(l, err)) >= 0)
 		r = finish(l, err);
 	return r;
@@ -583,14 +690,16 @@ static int look_once(struct pod *p, struct err *err)
 	if (r == -ERR_CANCELED && fiber_check(err) < 0)
 		return r;
 	if (p->stage == POD_WANTED && l.acted) {
-		/* What was done shows at once. */
+		/* What was done shows at once. What has ended meanwhile is told by no event any more. */
 		struct err second = ERR_INIT;
+		l.saw_end = false;
 		if (look_at_runtime(&l, &second) >= 0) {
 			tell_status(&l);
-			if (r >= 0 && pod_has_ended(l.arena, &l.view))
+			if (r >= 0 && (l.saw_end || has_more_to_do(&l) || pod_has_ended(l.arena, &l.view)))
 				p->wake |= WAKE_OTHER;
 		}
 	}
+	p->failed = r < 0;
 	if (r < 0) {
 		log_debug("a pod is not as it should be yet", KV("pod", val_str(p->object->val, metadata, name)), KV("error", &failed));
 		come_back_ms(p, jitter_ms(AGAIN_FAILED_MS));
@@ -626,7 +735,7 @@ static int wait_for_news(struct pod *p, struct err *err)
 	return r < 0 ? err_set(err, ERR_CANCELED, "canceled") : 0;
 }
 
-static bool is_done(const struct pod *p) { return p->stage == POD_ENDED && p->removed && p->cleaned && !p->wake; }
+static bool is_done(const struct pod *p) { return p->stage == POD_ENDED && p->removed && p->cleaned && p->purged && !p->wake; }
 
 int pod_worker(void *arg)
 {

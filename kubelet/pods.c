@@ -1,6 +1,6 @@
 /*
- * The table of pods. Until all sources have told their pods, nothing is admitted: what already ran before a restart must not lose its
- * place to a newcomer whose name comes first.
+ * The table of pods. Until all sources have told their pods, nothing of the API server's is admitted: what already ran before a restart
+ * must not lose its place to a newcomer whose name comes first.
  */
 #include "kubelet/pods.h"
 
@@ -22,6 +22,7 @@ struct pods *pods_new(struct kubelet *k)
 	p->kubelet = k;
 	map_init(&p->by_uid);
 	fiber_cond_init(&p->empty, "the workers of pods to end");
+	pods_allocation_load(p);
 	return p;
 }
 
@@ -55,6 +56,7 @@ static struct pod *pod_new(struct pods *ps, str uid, struct frozen *object)
 	fiber_cond_init(&p->woken, "news of the pod");
 	fiber_cond_init(&p->changed, "the pod to end");
 	map_put(&ps->by_uid, pod_uid(p), p);
+	pod_allocation_begin(p);
 	return p;
 }
 
@@ -71,6 +73,7 @@ static void memory_done(struct container_memory *m)
 void pod_forget(struct pod *p)
 {
 	struct pods *ps = p->pods;
+	CLEANUP(frozen_unrefp) struct frozen *again = p->again;
 
 	map_remove(&ps->by_uid, pod_uid(p));
 	objects_forget(p->kubelet->objects, pod_uid(p));
@@ -81,6 +84,7 @@ void pod_forget(struct pod *p)
 	frozen_unref(p->object);
 	frozen_unref(p->told);
 	frozen_unref(p->condition);
+	pod_allocation_end(p);
 	frozen_unref(p->allocated);
 	frozen_unref(p->resize);
 	free(p->fail_reason);
@@ -89,14 +93,19 @@ void pod_forget(struct pod *p)
 	free(p);
 	if (!map_len(&ps->by_uid))
 		fiber_cond_broadcast(&ps->empty);
+	if (again && !ps->closing)
+		pods_update(ps, again);
 }
 
 void pod_set_stage(struct pod *p, enum pod_stage stage)
 {
 	p->stage = stage;
-	if (stage == POD_ENDED)
-		objects_forget(p->kubelet->objects, pod_uid(p));
 	fiber_cond_broadcast(&p->changed);
+	if (stage != POD_ENDED)
+		return;
+	objects_forget(p->kubelet->objects, pod_uid(p));
+	pod_allocation_end(p);
+	pods_resize_retry(p->pods);
 }
 
 struct container_memory *pod_memory(struct pod *p, str name)
@@ -115,7 +124,7 @@ struct container_memory *pod_memory(struct pod *p, str name)
 static void wake(struct pod *p, unsigned why)
 {
 	p->wake |= why;
-	fiber_cond_signal(&p->woken);
+	fiber_cond_broadcast(&p->woken);
 }
 
 static void start_worker(struct pod *p)
@@ -150,6 +159,7 @@ void pods_free(struct pods *ps)
 	struct err err = ERR_INIT;
 	while (map_len(&ps->by_uid) && fiber_cond_wait(&ps->empty, &err) == 0)
 		;
+	pods_allocation_done(ps);
 	map_done(&ps->by_uid);
 	free(ps);
 }
@@ -194,24 +204,32 @@ static bool make_room(struct pod *p, struct arena *a, const struct admit_input *
 	return true;
 }
 
+bool pod_fits(struct pod *p, struct arena *a, struct val pod, str *ret_reason, str *ret_message)
+{
+	struct kubelet *k = p->kubelet;
+	struct admit_input in = { .pod = pod, .others = pods_holding(p->pods, a),
+				  .node = devices_hide(k->devices, a, node_keeper_object(k->node_keeper, a)),
+				  .memory_pressure = eviction_memory_pressure(k->eviction), .disk_pressure = eviction_disk_pressure(k->eviction),
+				  .pids_pressure = eviction_pids_pressure(k->eviction), .shutting_down = k->shutdown.n > 0 };
+
+	if (admit_pod(&k->node, a, &in, ret_reason, ret_message))
+		return true;
+	return str_starts(*ret_reason, STR("OutOf")) && admit_is_critical(pod) && make_room(p, a, &in, ret_reason, ret_message);
+}
+
 static void admit(struct pod *p)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct kubelet *k = p->kubelet;
-	struct val pod = p->object->val;
-	struct admit_input in = { .pod = pod, .others = pods_list(p->pods, &a, true), .node = node_keeper_object(k->node_keeper, &a),
-				  .memory_pressure = eviction_memory_pressure(k->eviction), .disk_pressure = eviction_disk_pressure(k->eviction),
-				  .pids_pressure = eviction_pids_pressure(k->eviction), .shutting_down = k->shutdown.n > 0 };
+	struct val pod = (p->allocated ? p->allocated : p->object)->val;
 	str reason, message;
 
 	pod_set_stage(p, POD_WANTED);
 	if (val_has(pod, metadata, deletionTimestamp) || is_over(pod))
 		return;
-	if (admit_pod(&k->node, &a, &in, &reason, &message))
-		return;
-	if (str_starts(reason, STR("OutOf")) && admit_is_critical(pod) && make_room(p, &a, &in, &reason, &message))
-		return;
-	pods_reject(p, reason, message);
+	if (pod_fits(p, &a, pod, &reason, &message))
+		pod_allocation_admitted(p);
+	else
+		pods_reject(p, reason, message);
 }
 
 /* ---- what is wanted ---- */
@@ -233,19 +251,24 @@ void pods_update(struct pods *ps, struct frozen *object)
 	str uid = val_str(object->val, metadata, uid);
 	struct pod *p = map_get(&ps->by_uid, uid);
 
-	if (p && !p->orphan) {
+	if (p && p->removed) {
+		frozen_unref(p->again);
+		p->again = frozen_ref(object);
+		return;
+	}
+	if (p) {
 		bool news = matters(p->object->val, object->val);
-		frozen_unref(p->object);
+		CLEANUP(frozen_unrefp) struct frozen *old = p->object;
 		p->object = frozen_ref(object);
+		pod_allocation_update(p, old->val);
 		statuses_check(ps->kubelet->statuses, object);
 		if (news)
 			wake(p, WAKE_OTHER);
 		return;
 	}
-	if (p)
-		return; /* it is being ended as an orphan; its source tells of it again */
 	p = pod_new(ps, uid, object);
-	if (!ps->complete)
+	/* Pods from files wait for nobody: one of them may be the API server. */
+	if (!ps->complete && !pod_is_static(object->val))
 		return;
 	admit(p);
 	start_worker(p);
@@ -258,6 +281,7 @@ void pods_remove(struct pods *ps, str uid)
 	if (!p)
 		return;
 	p->removed = true;
+	frozen_unref(TAKE(p->again));
 	if (p->stage == POD_WAITING)
 		pod_forget(p);
 	else
@@ -300,9 +324,12 @@ void pods_complete(struct pods *ps)
 		all[i++] = p;
 	qsort(all, n, sizeof(*all), by_age);
 	for (i = 0; i < n; i++) {
+		if (all[i]->stage != POD_WAITING)
+			continue;
 		admit(all[i]);
 		start_worker(all[i]);
 	}
+	pods_resize_retry(ps);
 	VAL_EACH(uid, runtime_pods_list(ps->kubelet->runtime_pods, &a))
 		if (!map_get(&ps->by_uid, val_as_str(*uid)))
 			orphan_find(ps, val_as_str(*uid));
@@ -326,6 +353,15 @@ void pods_poke(struct pods *ps, str uid)
 
 	if (p)
 		wake(p, WAKE_OTHER);
+}
+
+void pods_retry(struct pods *ps)
+{
+	struct map_iter it = map_iter(&ps->by_uid);
+
+	for (struct pod *p; (p = map_next(&it, NULL));)
+		if (p->failed)
+			wake(p, WAKE_OTHER);
 }
 
 void pods_probe_failed(struct pods *ps, str uid, str container, bool startup)
@@ -384,12 +420,14 @@ struct val pods_by_uid(struct pods *ps, struct arena *a, str uid)
 struct val pods_get(struct pods *ps, struct arena *a, str namespace, str name)
 {
 	struct map_iter it = map_iter(&ps->by_uid);
+	struct pod *found = NULL;
 
+	/* One that ends may still be here beside the next of its name. */
 	for (struct pod *p; (p = map_next(&it, NULL));)
 		if (!p->orphan && str_eq(val_str(p->object->val, metadata, name), name) &&
-		    str_eq(val_str(p->object->val, metadata, namespace), namespace))
-			return shown(p, a);
-	return VAL_EMPTY;
+		    str_eq(val_str(p->object->val, metadata, namespace), namespace) && (!found || p->stage == POD_WANTED))
+			found = p;
+	return found ? shown(found, a) : VAL_EMPTY;
 }
 
 struct val pods_list(struct pods *ps, struct arena *a, bool active)

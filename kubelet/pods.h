@@ -34,6 +34,8 @@ void pods_complete(struct pods *p);
 void pods_wake(struct pods *p, str uid);
 /* The same for a pod that is known, though the runtime has nothing new of it. */
 void pods_poke(struct pods *p, str uid);
+/* All that could not be brought to where they should be are tried again at once. */
+void pods_retry(struct pods *p);
 /* A liveness or startup probe has failed for good. */
 void pods_probe_failed(struct pods *p, str uid, str container, bool startup);
 /*

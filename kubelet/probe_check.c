@@ -14,7 +14,7 @@
 #include "net/stream.h"
 
 /* The runtime gets this much longer than the command, to clean up. */
-enum { EXEC_EXTRA_MS = 120 * 1000, TEXT_MAX = 64 << 10, GRPC_PAUSE_MS = 100, GRPC_ANSWER_MAX = 64 << 10 };
+enum { EXEC_EXTRA_MS = 120 * 1000, TEXT_MAX = 64 << 10, GRPC_PAUSE_MS = 1000, GRPC_ANSWER_MAX = 64 << 10 };
 
 static str text_of_buf(struct probe_check *c, const struct buf *b) { return arena_str(c->arena, buf_str(b)); }
 
@@ -111,9 +111,11 @@ static enum check_result exec_result(struct probe_check *c, struct val command, 
 	if (code == 0)
 		return CHECK_SUCCESS;
 	if (c->hook) {
-		str why = str_head(val_str(answer, stderr), PROBE_OUTPUT_MAX), words = joined(c, command);
-		c->output = arena_printf(c->arena, "command '" STR_FMT "' exited with %lld: " STR_FMT, STR_ARG(words), (long long)code,
-					 STR_ARG(why));
+		CLEANUP(buf_done) struct buf b = BUF_INIT(2 * TEXT_MAX);
+		buf_addf(&b, "command '" STR_FMT "' exited with %lld: " STR_FMT ", message: ", STR_ARG(joined(c, command)), (long long)code,
+			 STR_ARG(str_head(val_str(answer, stderr), PROBE_OUTPUT_MAX)));
+		buf_add_quoted(&b, c->output);
+		c->output = text_of_buf(c, &b);
 	}
 	return CHECK_FAILURE;
 }

@@ -299,7 +299,7 @@ FIBER_TEST(probe_exec_has_the_texts_of_kubernetes)
 	CHECK_INT(t.output.n, PROBE_OUTPUT_MAX);
 	t = try(&a, &f.cri, "{\"env\":[{\"name\":\"A\",\"value\":\"1\"}]}", "{\"exec\":{\"command\":[\"false\",\"$(A)\"]}}", 0, true);
 	CHECK_INT(t.result, PROBE_FAILURE);
-	CHECK_STR(t.output, "command 'false $(A)' exited with 1: e");
+	CHECK_STR(t.output, "command 'false $(A)' exited with 1: e, message: \"oe\"");
 	CHECK_INT(val_int(seen, timeout), 0);
 	t = try(&a, &f.cri, "{\"name\":\"c\"}", "{}", 1000, false);
 	CHECK_INT(t.result, PROBE_UNKNOWN);

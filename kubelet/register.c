@@ -366,8 +366,9 @@ static int alone_run(struct node_keeper *n, struct err *err)
 		n->hurry = false;
 		int r = node_keeper_status(n, &a, n->initial ? n->initial->val : VAL_EMPTY, &facts, &status, &why);
 		if (r == 0) {
-			frozen_unref(n->initial);
+			struct frozen *was = n->initial; /* the status may have parts of it */
 			n->initial = val_freeze(val_with(&a, node_object_make(n->o.node, &facts, &a), status, status));
+			frozen_unref(was);
 		} else if (fiber_check(err) < 0) {
 			return -ERR_CANCELED;
 		} else {

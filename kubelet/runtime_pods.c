@@ -33,6 +33,7 @@ struct runtime_pods {
 	struct map pods;              /* uid -> struct known */
 	int64_t listed_ns;
 	bool events;                  /* are being followed */
+	bool away;                    /* events have ended, and nothing was listed since */
 	struct fiber_cond listed, relist;
 };
 
@@ -260,6 +261,9 @@ static int list_all(struct runtime_pods *p, struct err *err)
 		}
 	p->listed_ns = clock_wall_ns();
 	fiber_cond_broadcast(&p->listed);
+	if (p->away && p->o.back)
+		p->o.back(p->o.arg);
+	p->away = false;
 	return 0;
 }
 
@@ -291,6 +295,7 @@ static int follow(void *arg)
 
 	while ((r = cri_follow_events(p->o.cri, on_event, p, &err)) != -ERR_CANCELED && r != -ERR_UNAVAILABLE) {
 		p->events = false;
+		p->away = true;
 		log_debug("the runtime's events have ended, they are followed again", KV("error", &err));
 		err_clear(&err);
 		if ((r = fiber_sleep_ms(FOLLOW_AGAIN_MS, &err)) < 0)

@@ -14,6 +14,8 @@ struct runtime_pods_options {
 	struct cri *cri;
 	/* Something about this pod has changed, or is gone. Must not suspend. */
 	void (*changed)(str pod_uid, void *arg);
+	/* The runtime was away and is back: what could not be done may work now. Must not suspend; may be NULL. */
+	void (*back)(void *arg);
 	void *arg;
 };
 

@@ -148,6 +148,15 @@ static int auth_of(struct arena *a, struct val auth, str domain, struct image_au
 	return !ret->user.n && val_str(auth, auth).n ? decode_auth(a, val_str(auth, auth), ret, err) : 0;
 }
 
+/* A registry that is not there does not make this service unavailable. */
+static int registry_failed(int code, struct err *err)
+{
+	if (code != -ERR_UNAVAILABLE)
+		return code;
+	err->code = ERR_SYSTEM;
+	return -ERR_SYSTEM;
+}
+
 static int pull(struct runtime *r, struct arena *a, struct val request, str *ret_id, struct err *err)
 {
 	str name = val_str(request, image, image);
@@ -162,8 +171,9 @@ static int pull(struct runtime *r, struct arena *a, struct val request, str *ret
 	if ((code = auth_of(a, val_get(request, auth), ref.domain, &auth, err)) < 0)
 		return code;
 	bool has_auth = auth.user.n || auth.identity_token.n || auth.registry_token.n;
-	if ((code = image_pull(r->images, &ref, has_auth ? &auth : NULL, NULL, a, ret_id, err)) < 0 ||
-	    (code = image_find(r->images, *ret_id, a, &m, err)) < 0 ||
+	if ((code = image_pull(r->images, &ref, has_auth ? &auth : NULL, NULL, a, ret_id, err)) < 0)
+		return registry_failed(code, err);
+	if ((code = image_find(r->images, *ret_id, a, &m, err)) < 0 ||
 	    (code = snapshot_unpack(r->snapshots, r->images, &m, err)) < 0)
 		return err_wrap(err, code, "failed to pull and unpack image \"" STR_FMT "\"", STR_ARG(ref.text));
 	log_info("image pulled", KV("image", ref.text), KV("ms", (clock_now_ns() - begin) / NS_PER_MS));

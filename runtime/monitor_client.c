@@ -27,7 +27,7 @@
 #include "codec/json.h"
 #include "runtime/monitor_wire.h"
 
-enum { CONNECT_TRIES = 100, CONNECT_RETRY_MS = 10, STDERR_MAX = 64 << 10, EXIT_FILE_MAX = 64 << 10, APART_MAX = 32 };
+enum { START_MS = 30000, CONNECT_TRIES = 100, CONNECT_RETRY_MS = 10, STDERR_MAX = 64 << 10, EXIT_FILE_MAX = 64 << 10, APART_MAX = 32 };
 
 struct monitor {
 	char *folder;
@@ -336,7 +336,9 @@ int monitor_start(const struct monitor_options *o, monitor_on_exit *fn, void *ar
 		argv[n++] = "--cgroup";
 		argv[n++] = o->cgroup;
 	}
-	/* What is waited for here ends when its child listens, in a session of its own. */
+	/* What is waited for here ends when its child listens, in a session of its own. One that was started must be known: it is not given up. */
+	SHIELD_SCOPE();
+	DEADLINE_SCOPE(START_MS);
 	struct process_spec spec = { .argv = argv };
 	if (protected >= 0) {
 		spec.path = "/proc/self/fd/3";

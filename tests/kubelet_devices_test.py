@@ -79,6 +79,11 @@ def test_pods_get_devices(t, n, p):
     n.create(n.make("second", **LIMITS))
     n.wait_ready("second")
     t.check("monitors see who has which", p.resources() == {"keeps": {"c": ["b"]}, "second": {"c": ["a"]}}, p.resources())
+    n.create(n.make("late", **LIMITS))
+    status = n.wait_phase("late", "Failed")["status"]
+    t.check("a pod that there is no device left for is refused", (status["reason"], status["message"]) == ("UnexpectedAdmissionError",
+            f"Pod was rejected: Allocate failed due to requested number of devices unavailable for {RESOURCE}. Requested: 1, Available: 0, "
+            "which is unexpected"), status)
     p.do("devices", {"a": "Healthy", "b": "Unhealthy", "c": "Unhealthy"})
     n.wait("keeps", lambda pod: pod["status"]["containerStatuses"][0]["allocatedResourcesStatus"][0]["resources"][0]["health"] == "Unhealthy",
            what="an unhealthy device")
@@ -115,6 +120,8 @@ def test_the_end_of_a_plugin(t, n, p):
     t.check("a plugin registers by the folder", q.answer("NotifyRegistrationStatus") == {"1": 1})
     wait_offered(n, "1", "1")
     q.close()
+    n.remove_all_pods()
+    t.check("nothing is left of the pods", tap.wait_for(lambda: not n.leftovers(), 10), n.leftovers())
 
 
 def main(t):
@@ -123,6 +130,7 @@ def main(t):
         return t.skip("devices of plugins", why)
     nodes.own_namespaces()
     with nodes.Node() as n:
+        wait_until(lambda: os.path.exists(f"{n.root}/device-plugins/kubelet.sock"), 10, "the kubelet's socket")
         p = Plugin(f"{n.root}/device-plugins")
         try:
             for test in (test_pods_get_devices, test_a_restart_of_the_kubelet, test_the_end_of_a_plugin):

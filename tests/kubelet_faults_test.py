@@ -42,9 +42,8 @@ class World(nodes.Node):
         self.number = 0
 
     def write_network(self):
-        net = super().write_network()
-        self.gate = Gate(os.path.join(self.folder, "gate"), os.path.join(net, "10-test.conflist"))
-        return net
+        super().write_network()
+        self.gate = Gate(os.path.join(self.folder, "gate"), os.path.join(self.net, "10-test.conflist"))
 
     def runtime_flags(self, prefix="--"):
         return [*super().runtime_flags(prefix), *self.gate.flags(prefix)]
@@ -56,7 +55,7 @@ class World(nodes.Node):
         return self
 
     def close(self):
-        if "FAULTS_LOGS" in os.environ:
+        if "FAULTS_LOGS" in os.environ and self.process:
             shutil.copy(self.log, os.path.join(os.environ["FAULTS_LOGS"], f"kubelet{'-apart' if self.apart else ''}.log"))
         super().close()
 
@@ -355,26 +354,40 @@ def test_held_steps(t, n, victims):
     check_clean(t, n, "steps that were held")
 
 
+def test_given_up(t, n, image, said):
+    """Pods that wait, for an image and for a hook, and are deleted."""
+    pull, hook = f"no-pull-{said}", f"no-hook-{said}"
+    n.create(n.shape(pull, n.container(pull, image=image)))
+    n.create(n.shape(hook, n.container(hook, lifecycle={"postStart": {"exec": {"command": ["sh", "-c", "echo $N >>/marks/$N.hook; sleep 1000"]}}})))
+    n.wait_mark(f"{hook}.c.hook")
+    for name in (pull, hook):
+        n.server.request("DELETE", f"/api/v1/namespaces/default/pods/{name}")
+    t.check("what waits for an image or a hook ends when it has to",
+            tap.wait_for(lambda: not n.pod(pull) and not n.pod(hook), 15) and not n.runs(f"{pull}.c"), (n.pod(pull), n.pod(hook)))
+
+
 def test_waiting_steps(t, n, victims):
     """Killed while pods wait: for an image, for a volume, for a hook, for their end."""
     said = victims[0][0] + str(len(victims))
     pull, volume, hook, grace, stop = (f"{word}-{said}" for word in ("pull", "volume", "hook", "grace", "stop"))
     other = n.put_image(f"other-{said}", images.Image(images.busybox(), {"etc/big": os.urandom(1 << 20)}, config={"Cmd": ["sh"]}))
+    n.create(n.shape(volume, n.container(volume, volumeMounts=[{"name": "late", "mountPath": "/late"}]),
+                     volumes=[{"name": "late", "configMap": {"name": f"late-{said}"}}]))
+    n.create(n.shape(hook, n.container(hook, lifecycle={"postStart": {"exec": {"command": ["sh", "-c", "echo $N >>/marks/$N.hook; sleep 1000"]}}})))
+    n.create(n.shape(grace, n.container(grace, script=RUN + "trap 'echo $R >>/marks/$N.term' TERM; while :; do sleep 0.1 & wait $!; done"),
+                     terminationGracePeriodSeconds=3))
+    n.create(n.shape(stop, n.container(stop, lifecycle={"preStop": {"exec": {"command": ["sh", "-c", "echo $N >>/marks/$N.hook; sleep 1000"]}}}),
+                     terminationGracePeriodSeconds=3))
+    n.wait_mark(f"{grace}.c")
+    n.wait_mark(f"{stop}.c")
     n.registry.process.send_signal(signal.SIGSTOP)
     try:
         n.create(n.shape(pull, n.container(pull, image=other)))
-        n.create(n.shape(volume, volumes=[{"name": "late", "configMap": {"name": f"late-{said}"}}]))
-        n.create(n.shape(hook, n.container(hook, lifecycle={"postStart": {"exec": {"command": ["sh", "-c", "echo $N >>/marks/$N.hook; sleep 1000"]}}})))
-        n.create(n.shape(grace, n.container(grace, script=RUN + "trap 'echo $R >>/marks/$N.term' TERM; while :; do sleep 0.1 & wait $!; done"),
-                         terminationGracePeriodSeconds=3))
-        n.create(n.shape(stop, n.container(stop, lifecycle={"preStop": {"exec": {"command": ["sh", "-c", "echo $N >>/marks/$N.hook; sleep 1000"]}}}),
-                         terminationGracePeriodSeconds=3))
-        n.wait_mark(f"{grace}.c")
-        n.wait_mark(f"{stop}.c")
         for name in (grace, stop):
             n.server.request("DELETE", f"/api/v1/namespaces/default/pods/{name}")
         for name in (f"{hook}.c.hook", f"{grace}.c.term", f"{stop}.c.hook"):
             n.wait_mark(name)
+        test_given_up(t, n, other, said)
         wait_until(lambda: any(reason == "FailedMount" for reason, _ in n.events(volume)), what="a volume that is missing")
         wait_until(lambda: any(reason == "Pulling" for reason, _ in n.events(pull)), what="a pull")
         n.hurt(victims, DICE)
@@ -453,7 +466,7 @@ def test_server_away(t, n):
     t.check("a container is restarted while the server is away", tap.wait_for(lambda: len(n.runs("leaves.c")) == 2, 20), n.runs("leaves.c"))
     n.kill_kubelet()
     n.start_kubelet()
-    static = n.shape("by-file", n.container("by-file"))
+    static = n.make_slow("by-file")
     del static["spec"]["nodeName"]
     path = os.path.join(n.manifests, "by-file.json")
     with open(path, "w") as f:
@@ -474,6 +487,11 @@ def test_server_away(t, n):
     n.freeze(2)
     wrong = n.settled({"by-file-" + nodes.NODE: ("Running",)})
     t.check("pods from files outlive a kubelet", not wrong and n.goes_on("by-file.c") and len(n.runs("by-file.c")) == 1, wrong)
+    os.rename(path, path + ".away")
+    tap.wait_for(lambda: any(reason == "Killing" for reason, _ in n.events("by-file-" + nodes.NODE)), 20)
+    os.rename(path + ".away", path)
+    t.check("one whose file is there again before it has ended starts again then", tap.wait_for(lambda: len(n.runs("by-file.c")) == 2, 30) and
+            not n.twice(), (n.runs("by-file.c"), n.said()[-3000:]))
     os.unlink(path)
     check_clean(t, n, "without the server")
 
@@ -567,6 +585,13 @@ def test_reboot(t, n):
     check_clean(t, n, "started anew")
 
 
+def test_end(t, n):
+    n.kill_kubelet(signal.SIGTERM)
+    said = n.said()
+    t.check("the kubelet ends in good order", n.process.returncode == 0 and "Sanitizer" not in said and "runtime error" not in said,
+            (n.process.returncode, said[max(0, said.find("Sanitizer") - 500):][:6000] if "Sanitizer" in said else said[-3000:]))
+
+
 # ---- all of it ----
 
 def run(t, n, tests):
@@ -595,11 +620,13 @@ def main():
         run(t, n, chosen([(test_held_steps, ["kubelet"]), (test_waiting_steps, ["kubelet"]),
                           (test_any_moment, [["kubelet"], ["kubelet"], ["kubelet"], ["server"], ["kubelet", "server"], ["freeze"]], rounds),
                           (test_server_away,), (test_server_flaky,)]))
-        prepare_taken_over(n)
-        run(t, n, chosen([(test_taken_over,), (test_reboot,)]))
+        if chosen([(test_taken_over,)]):
+            prepare_taken_over(n)
+        run(t, n, [*chosen([(test_taken_over,), (test_reboot,)]), (test_end,)])
     with World(apart=True) as n:
         run(t, n, chosen([(test_held_steps, ["runtime"]), (test_waiting_steps, ["runtime"]), (test_held_steps, ["kubelet", "runtime"]),
                           (test_any_moment, [["kubelet"], ["runtime"], ["runtime"], ["kubelet", "runtime"]], rounds)]))
+        run(t, n, [(test_end,)])
     t.close()
 
 

@@ -11,11 +11,11 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import images  # noqa: E402
 import nodes  # noqa: E402
+import pods  # noqa: E402
 import tap  # noqa: E402
 from cluster import wait_until  # noqa: E402
+from pods import BUILT_IN, end_of, finish, put, same, waiting  # noqa: E402
 
-RUNTIME = sys.argv[1] if len(sys.argv) > 1 else "c8s"
-BUILT_IN = RUNTIME == "c8s"
 FAILED = 'MountVolume.SetUp failed for volume "{}" : {}'
 
 
@@ -23,37 +23,15 @@ def mounts_of(volumes, more=None):
     return [{"name": name, "mountPath": "/" + name, **(more or {}).get(name, {})} for name in volumes]
 
 
-def make(n, name, volumes, script, more=None, spec=None, **container):
+def create(n, name, volumes, script="true", more=None, spec=None, **container):
     """A pod with these volumes, each at / and its name; more: of their mounts. The script runs once."""
-    pod = n.make(name, ("sh", "-c", script), volumeMounts=mounts_of(volumes, more), spec={
-        "restartPolicy": "Never", "volumes": [{"name": v, **source} for v, source in volumes.items()], **(spec or {})}, **container)
-    pod["metadata"]["labels"] = {"app": name, "a": "1"}
-    pod["metadata"]["annotations"] = {"note": 'with "quotes"\nand lines'}
-    return pod
+    return pods.create(n, name, script, {"volumes": [{"name": v, **source} for v, source in volumes.items()], **(spec or {})}, {"mark": "old"},
+                       {"note": 'with "quotes"\nand lines'}, **{"volumeMounts": mounts_of(volumes, more), **container})
 
 
-def ended(pod):
-    return pod["status"].get("phase") in ("Succeeded", "Failed")
-
-
-def finish(n, name, seconds=40):
-    n.seen.wait(name, ended, seconds, "its end")
-    return n.output(name)
-
-
-def once(n, name, volumes, script, more=None, spec=None, **container):
-    n.create(make(n, name, volumes, script, more, spec, **container))
+def once(n, name, *args, **more):
+    create(n, name, *args, **more)
     return finish(n, name)
-
-
-def put(n, kind, name, **members):
-    r = n.server.request("POST", f"/api/v1/namespaces/default/{kind}", {"metadata": {"name": name}, **members})
-    assert r.status == 201, r
-    return r.json
-
-
-def same(t, what, is_, wanted):
-    t.check(what, is_ == wanted, f"{is_!r}\nwanted: {wanted!r}")
 
 
 # ---- emptyDir ----
@@ -68,9 +46,8 @@ def test_empty_dir(t, n):
 
 
 def test_empty_dir_limit(t, n):
-    n.create(make(n, "full", {"v": {"emptyDir": {"sizeLimit": "1Mi"}}}, "dd if=/dev/zero of=/v/x bs=1M count=3 2>/dev/null; sleep 1000"))
-    pod = n.seen.wait("full", ended, 40, "its eviction")
-    same(t, "emptyDir: a pod that uses more than its limit is evicted", [pod["status"].get(k) for k in ("phase", "reason", "message")],
+    create(n, "full", {"v": {"emptyDir": {"sizeLimit": "1Mi"}}}, "dd if=/dev/zero of=/v/x bs=1M count=3 2>/dev/null; sleep 1000")
+    same(t, "emptyDir: a pod that uses more than its limit is evicted", end_of(n, "full"),
          ["Failed", "Evicted", 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '])
 
 
@@ -107,12 +84,12 @@ def test_host_path_wrong(t, n):
     wrong = {"dir": ("Directory", "/none", "directory"), "dirfile": ("DirectoryOrCreate", "/file", "directory"), "file": ("File", "/late", "file"),
              "filedir": ("FileOrCreate", "/folder", "file"), "sock": ("Socket", "/file", "socket file"),
              "char": ("CharDevice", "/file", "character device"), "block": ("BlockDevice", "/none", "block device")}
-    n.create(make(n, "hostwrong", {v: {"hostPath": {"path": host + path, "type": kind}} for v, (kind, path, _) in wrong.items()}, "true"))
+    create(n, "hostwrong", {v: {"hostPath": {"path": host + path, "type": kind}} for v, (kind, path, _) in wrong.items()}, "true")
     for v, (kind, path, text) in wrong.items():
         told = n.seen.event("hostwrong", "FailedMount", f'"{v}"', 20)
         same(t, f"hostPath: no {kind}", told[2], FAILED.format(v, f"hostPath type check failed: {host}{path} is not a {text}"))
     same(t, "hostPath: the pod waits", n.pod("hostwrong")["status"]["containerStatuses"][0]["state"], {"waiting": {"reason": "ContainerCreating"}})
-    n.create(make(n, "hostlate", {"v": {"hostPath": {"path": host + "/late", "type": "File"}}}, "cat /v"))
+    create(n, "hostlate", {"v": {"hostPath": {"path": host + "/late", "type": "File"}}}, "cat /v")
     n.seen.event("hostlate", "FailedMount", seconds=20)
     with open(host + "/late", "w") as f:
         f.write("late\n")
@@ -133,8 +110,8 @@ def test_config_map(t, n):
 
 
 def test_config_map_missing(t, n):
-    n.create(make(n, "cmlate", {"v": {"configMap": {"name": "later"}}}, "cat /v/a"))
-    n.create(make(n, "cmkey", {"v": {"configMap": {"name": "keys", "items": [{"key": "no", "path": "p"}]}}}, "cat /v/p"))
+    create(n, "cmlate", {"v": {"configMap": {"name": "later"}}}, "cat /v/a")
+    create(n, "cmkey", {"v": {"configMap": {"name": "keys", "items": [{"key": "no", "path": "p"}]}}}, "cat /v/p")
     put(n, "configmaps", "keys", data={"a": "1"})
     told = n.seen.event("cmlate", "FailedMount", seconds=20)
     same(t, "configMap: one that is not there", told[2], FAILED.format("v", 'configmap "later" not found'))
@@ -150,7 +127,7 @@ def test_secret(t, n):
     volumes = {"all": {"secret": {"secretName": "sec"}},
                "some": {"secret": {"secretName": "sec", "defaultMode": 0o440, "items": [{"key": "b", "path": "deep/b", "mode": 0o400}, {"key": "a", "path": "a"}]}},
                "none": {"secret": {"secretName": "nobody", "optional": True}}}
-    n.create(make(n, "seclate", {"v": {"secret": {"secretName": "later"}}}, "cat /v/a"))
+    create(n, "seclate", {"v": {"secret": {"secretName": "later"}}}, "cat /v/a")
     got = once(n, "sec", volumes, "cat /all/a /all/b; stat -L -c %a /all/a /some/a /some/deep/b; stat -f -c %T /all; ls /none; touch /all/x 2>&1")
     same(t, "secret: keys, items, modes, in memory", got, "12644\n440\n400\ntmpfs\ntouch: /all/x: Read-only file system\n")
     told = n.seen.event("seclate", "FailedMount", seconds=20)
@@ -169,18 +146,18 @@ def item(path, field=None, resource=None, **more):
 
 
 def test_downward(t, n):
-    items = [item("labels", "metadata.labels"), item("notes", "metadata.annotations"), item("name", "metadata.name"), item("one", "metadata.labels['a']"),
+    items = [item("labels", "metadata.labels"), item("notes", "metadata.annotations"), item("name", "metadata.name"), item("one", "metadata.labels['mark']"),
              item("namespace", "metadata.namespace"), item("uid", "metadata.uid", mode=0o400), item("cpu", resource={"resource": "limits.cpu"}),
              item("milli", resource={"resource": "limits.cpu", "divisor": "1m"}), item("deep/mi", resource={"resource": "requests.memory", "divisor": "1Mi"}),
              item("least", resource={"resource": "requests.cpu"})]
-    pod = n.create(make(n, "down", {"v": {"downwardAPI": {"items": items, "defaultMode": 0o644}}},
-                        "cd /v; for i in labels notes name one namespace uid cpu milli deep/mi least; do cat $i; echo; done; stat -L -c %a name uid",
-                        resources={"limits": {"cpu": "1500m", "memory": "64Mi"}, "requests": {"memory": "32Mi", "cpu": "250m"}}))
+    pod = create(n, "down", {"v": {"downwardAPI": {"items": items, "defaultMode": 0o644}}},
+                 "cd /v; for i in labels notes name one namespace uid cpu milli deep/mi least; do cat $i; echo; done; stat -L -c %a name uid",
+                 resources={"limits": {"cpu": "1500m", "memory": "64Mi"}, "requests": {"memory": "32Mi", "cpu": "250m"}})
     got = finish(n, "down")
     notes = 'note="with \\"quotes\\"\\nand lines"'
     t.check("downwardAPI: the annotation", notes in got, got)
     same(t, "downwardAPI: labels, fields, resources", [line for line in got.splitlines() if not line.startswith(("note=", "kubernetes.io/"))],
-         ['a="1"', 'app="down"', "down", "1", "default", pod["metadata"]["uid"], "2", "1500", "32", "1", "644", "400"])
+         ['app="down"', 'mark="old"', "down", "old", "default", pod["metadata"]["uid"], "2", "1500", "32", "1", "644", "400"])
 
 
 def test_projected(t, n):
@@ -209,9 +186,7 @@ def test_updates(t, n):
                "down": {"downwardAPI": {"items": [item("mark", "metadata.labels['mark']")]}},
                "proj": {"projected": {"sources": [{"configMap": {"name": "ucm"}}, {"secret": {"name": "usec", "items": [{"key": "a", "path": "s"}]}}]}}}
     script = 'while sleep 0.1; do echo $(cat /cm/a) $(cat /sec/a) $(cat /proj/a) $(cat /proj/s) $(cat /down/mark) $(cat /subfile) $(cd /cm; echo *); done'
-    pod = make(n, "updates", volumes, script, {"sub": {"mountPath": "/subfile", "subPath": "a"}})
-    pod["metadata"]["labels"]["mark"] = "old"
-    n.create(pod)
+    create(n, "updates", volumes, script, {"sub": {"mountPath": "/subfile", "subPath": "a"}})
     last = lambda: n.output("updates", tailLines=1).strip()  # noqa: E731
     wait_until(lambda: last() == "old old old old old old a gone", 40, "the first content")
     for path, change in (("configmaps/ucm", {"data": {"a": "new", "gone": None, "more": "x"}}), ("secrets/usec", {"stringData": {"a": "new"}}),
@@ -230,11 +205,9 @@ def test_image(t, n):
     got = once(n, "image", {"img": {"image": {"reference": reference}}, "part": {"image": {"reference": reference}}},
                "cat /img/data/file /part/x; touch /img/new 2>&1", {"part": {"subPath": "data/in"}})
     same(t, "image: its files, read-only, a part of it", got, "of the image\ndeep\ntouch: /img/new: Read-only file system\n")
-    n.create(make(n, "noimage", {"img": {"image": {"reference": n.registry.host + "/nothing:1"}}}, "true"))
-    def reason(p):
-        return [c["state"].get("waiting", {}).get("reason") for c in p["status"].get("containerStatuses", [])]
-    pod = n.seen.wait("noimage", lambda p: reason(p) in (["ErrImagePull"], ["ImagePullBackOff"]), 20, "ErrImagePull")
-    t.check("image: one that is not there", "nothing:1" in pod["status"]["containerStatuses"][0]["state"]["waiting"]["message"], pod["status"])
+    create(n, "noimage", {"img": {"image": {"reference": n.registry.host + "/nothing:1"}}}, "true")
+    why = waiting(n, "noimage", "ImagePullBackOff")
+    t.check("image: one that is not there", "nothing:1" in why, why)
 
 
 # ---- claims ----
@@ -267,8 +240,8 @@ def test_claims(t, n):
         with open(f"{n.host}/claim/{name}/file", "w") as f:
             f.write(name + "\n")
     late = bind(n, "late", {"local": {"path": n.host + "/claim/late"}}, bound=False)
-    n.create(make(n, "claimlate", {"v": late}, "cat /v/file"))
-    n.create(make(n, "claimnone", {"v": bind(n, "none", {"local": {"path": n.host + "/claim/none"}})}, "cat /v/file"))
+    create(n, "claimlate", {"v": late}, "cat /v/file")
+    create(n, "claimnone", {"v": bind(n, "none", {"local": {"path": n.host + "/claim/none"}})}, "cat /v/file")
     read_only = bind(n, "ro", {"local": {"path": n.host + "/claim/ro"}})
     read_only["persistentVolumeClaim"]["readOnly"] = True
     got = once(n, "claims", {"hp": bind(n, "hp", {"hostPath": {"path": n.host + "/claim/hp"}}), "ro": read_only,
@@ -288,7 +261,7 @@ def test_claims(t, n):
 
 
 def test_nfs(t, n):
-    n.create(make(n, "nfs", {"v": {"nfs": {"server": "127.0.0.1", "path": "/none"}}}, "true"))
+    create(n, "nfs", {"v": {"nfs": {"server": "127.0.0.1", "path": "/none"}}}, "true")
     told = n.seen.event("nfs", "FailedMount", seconds=20)[2]
     uid = n.pod("nfs")["metadata"]["uid"]
     begin = FAILED.format("v", "mount failed: exit status 32\nMounting command: mount\nMounting arguments: -t nfs 127.0.0.1:/none "
@@ -304,12 +277,10 @@ def test_sub_path(t, n):
              "command": ["sh", "-c", "mkdir -p /v/real/deep; echo inside >/v/real/deep/f; busybox ln -s real/deep /v/inner; busybox ln -s ../real /v/real/up"]}
     mounts = [("v", "/new", {"subPath": "made/by/kubelet"}), ("v", "/inner", {"subPath": "inner"}), ("cm", "/one", {"subPath": "a"}),
               ("v", "/up", {"subPath": "real/up/deep"}), ("v", "/expr", {"subPathExpr": "of/$(POD)-$(WHO)"}), ("v", "/v", {})]
-    pod = make(n, "sub", {"v": {"emptyDir": {}}, "cm": {"configMap": {"name": "subcm"}}},
-               "cat /inner/f /up/f /one; echo; echo x >/new/x; echo y >/expr/y; cat /v/made/by/kubelet/x /v/of/sub-me/y; touch /one 2>&1",
-               spec={"initContainers": [first]},
-               env=[{"name": "WHO", "value": "me"}, {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}])
-    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": name, "mountPath": path, **more} for name, path, more in mounts]
-    n.create(pod)
+    create(n, "sub", {"v": {"emptyDir": {}}, "cm": {"configMap": {"name": "subcm"}}},
+           "cat /inner/f /up/f /one; echo; echo x >/new/x; echo y >/expr/y; cat /v/made/by/kubelet/x /v/of/sub-me/y; touch /one 2>&1",
+           spec={"initContainers": [first]}, volumeMounts=[{"name": name, "mountPath": path, **more} for name, path, more in mounts],
+           env=[{"name": "WHO", "value": "me"}, {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}])
     same(t, "subPath: folders, files, links inside, and by expression", finish(n, "sub"),
          "inside\ninside\npart\nx\ny\ntouch: /one: Read-only file system\n")
 
@@ -324,13 +295,10 @@ def test_sub_path_tricks(t, n):
     for name, (target, path) in links.items():
         first = {"name": "first", "image": n.image, "volumeMounts": mounts_of(["v"]),
                  "command": ["sh", "-c", f"busybox ln -s {target} /v/trick; busybox ln -s {n.host}/secret /v/b"]}
-        n.create(make(n, "trick-" + name, {"v": {"emptyDir": {}}}, "ls -la /v; cat /v/key; sleep 1000", {"v": {"subPath": path}},
-                      spec={"initContainers": [first]}))
+        create(n, "trick-" + name, {"v": {"emptyDir": {}}}, "ls -la /v; cat /v/key; sleep 1000", {"v": {"subPath": path}},
+               spec={"initContainers": [first]})
     for name in links:
-        def refused(p):
-            return any(c["state"].get("waiting", {}).get("reason") == "CreateContainerConfigError" for c in p["status"].get("containerStatuses", []))
-        pod = n.seen.wait("trick-" + name, refused, 40, "CreateContainerConfigError")
-        same(t, f"subPath: a link out of the volume: {name}", pod["status"]["containerStatuses"][0]["state"]["waiting"]["message"],
+        same(t, f"subPath: a link out of the volume: {name}", waiting(n, "trick-" + name, "CreateContainerConfigError"),
              'failed to prepare subPath for volumeMount "v" of container "c"')
     t.check("subPath: nothing is made on the node", not os.path.exists("/c8s-no-such-folder"))
 
@@ -360,7 +328,7 @@ def test_propagation(t, n):
         tap.wait_for(lambda: os.path.exists(host + "/up/f"), 5)
         t.check("Bidirectional: what the container mounts is there on the node", os.path.exists(host + "/up/f"))
         open(host + "/stop", "w").close()
-        n.seen.wait("spread", ended, 40, "its end")
+        end_of(n, "spread")
         t.check("HostToContainer: what the node mounts later is there", n.output("spread", "down").endswith("late\n"), n.output("spread", "down"))
         same(t, "None: what the node mounts later is not", n.output("spread", "alone"), "")
         t.check("Bidirectional: what the container unmounts is gone", not os.path.ismount(host + "/up"))
@@ -375,7 +343,7 @@ def test_read_only(t, n):
     source = {"hostPath": {"path": host}}
     volumes = {"ro": source, "all": source}
     try:
-        n.create(make(n, "rrow", {"v": source}, "true", {"v": {"readOnly": True, "recursiveReadOnly": "Enabled"}}))
+        create(n, "rrow", {"v": source}, "true", {"v": {"readOnly": True, "recursiveReadOnly": "Enabled"}})
         got = once(n, "ro", volumes, "touch /ro/x 2>&1; touch /ro/sub/x && echo written; touch /all/x 2>&1; touch /all/sub/x 2>&1 || echo refused",
                    {"ro": {"readOnly": True}, "all": {"readOnly": True, "recursiveReadOnly": "IfPossible"}})
         read_only = "touch: /{}: Read-only file system\n"
@@ -384,11 +352,9 @@ def test_read_only(t, n):
         mounts = {m["name"]: m.get("recursiveReadOnly") for m in n.pod("ro")["status"]["containerStatuses"][0].get("volumeMounts", [])}
         same(t, "the status tells which is", (mounts.get("ro"), mounts.get("all")), ("Disabled", "Enabled" if BUILT_IN else "Disabled"))
         if BUILT_IN:
-            pod = n.seen.wait("rrow", ended, 20, "its end")
-            same(t, "recursiveReadOnly: Enabled", pod["status"]["phase"], "Succeeded")
+            same(t, "recursiveReadOnly: Enabled", end_of(n, "rrow")[0], "Succeeded")
         else:
-            pod = n.seen.wait("rrow", lambda p: any("message" in c["state"].get("waiting", {}) for c in p["status"].get("containerStatuses", [])), 20)
-            same(t, "recursiveReadOnly: Enabled, where the runtime cannot", pod["status"]["containerStatuses"][0]["state"]["waiting"]["message"],
+            same(t, "recursiveReadOnly: Enabled, where the runtime cannot", waiting(n, "rrow", "CreateContainerConfigError"),
                  'failed to resolve recursive read-only mode: volume "v" requested recursive read-only mode, but it is not supported by the runtime')
     finally:
         n.delete("rrow", "ro")
@@ -407,21 +373,19 @@ def test_fs_group(t, n):
     security = {"runAsUser": 1000, "runAsGroup": 3000, "fsGroup": 2000, "supplementalGroups": [4000]}
     own = {"v": {"emptyDir": {}}, "mem": {"emptyDir": {"medium": "Memory"}}, "sec": {"secret": {"secretName": "grouped", "defaultMode": 0o400}},
            "host": {"hostPath": {"path": n.host + "/group/other"}}}
-    n.create(make(n, "group", {**own, "always": bind(n, "always", {"local": {"path": n.host + "/group/always"}})},
-                  "stat -c '%g %a' /v /mem /host /always /always/file /always/sub; stat -L -c '%g %a' /sec/a; cat /sec/a; echo; echo x >/v/x; "
-                  "stat -c '%u %g' /v/x; id -u; id -g; id -G", spec={"securityContext": security}))
-    n.create(make(n, "groupmatch", {"match": bind(n, "match", {"local": {"path": n.host + "/group/match"}}),
-                                    "mismatch": bind(n, "mismatch", {"local": {"path": n.host + "/group/mismatch"}})},
-                  "stat -c '%g %a' /match /match/file /mismatch /mismatch/file", spec={"securityContext": {**security, "fsGroupChangePolicy": "OnRootMismatch"}}))
+    create(n, "group", {**own, "always": bind(n, "always", {"local": {"path": n.host + "/group/always"}})},
+           "stat -c '%g %a' /v /mem /host /always /always/file /always/sub; stat -L -c '%g %a' /sec/a; cat /sec/a; echo; echo x >/v/x; "
+           "stat -c '%u %g' /v/x; id -u; id -g; id -G", spec={"securityContext": security})
+    create(n, "groupmatch", {"match": bind(n, "match", {"local": {"path": n.host + "/group/match"}}),
+                             "mismatch": bind(n, "mismatch", {"local": {"path": n.host + "/group/mismatch"}})},
+           "stat -c '%g %a' /match /match/file /mismatch /mismatch/file", spec={"securityContext": {**security, "fsGroupChangePolicy": "OnRootMismatch"}})
     same(t, "fsGroup: volumes belong to the group, also with what was in them", finish(n, "group"), "2000 2777\n2000 3777\n0 755\n2000 2775\n2000 660\n2000 2775\n"
          "2000 440\n1\n1000 2000\n1000\n3000\n3000 2000 4000\n")
     same(t, "fsGroup: OnRootMismatch looks at the top only", finish(n, "groupmatch"), "2000 2775\n0 600\n2000 2775\n2000 660\n")
 
 
 def test_nothing_is_left(t, n):
-    n.remove_all_pods()
-    left = tap.wait_for(lambda: not n.leftovers(), 15) or n.leftovers()
-    t.check("nothing is left of the pods", left is True, left)
+    pods.leave_nothing(t, n)
     with open("/proc/self/mountinfo") as f:
         mounts = [line for line in f if n.host in line]
     t.check("nor mounts of the node's folders", not mounts, mounts)
@@ -433,24 +397,5 @@ TESTS = [test_empty_dir_limit, test_updates, test_propagation, test_empty_dir, t
          test_sub_path_tricks, test_read_only, test_fs_group]
 
 
-def main():
-    t = tap.Tap()
-    why = nodes.missing(RUNTIME)
-    if why:
-        t.skip("volumes", why)
-        t.close()
-    os.umask(0o022)
-    nodes.own_namespaces()
-    with nodes.Node(RUNTIME) as n:
-        n.host = os.path.join(n.folder, "host")
-        os.makedirs(n.host)
-        n.seen = n.watch()
-        nodes.together(t, TESTS, n)
-        test_nothing_is_left(t, n)
-        if t.failed:
-            print("# " + n.said()[-6000:].replace("\n", "\n# "))
-    t.close()
-
-
 if __name__ == "__main__":
-    main()
+    pods.run("volumes", TESTS, [test_nothing_is_left])

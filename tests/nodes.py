@@ -137,7 +137,14 @@ class Watch:
 
     def show(self, name, namespace="default"):
         """For people: how the status changed, and the events."""
-        states = [json.dumps(pod and pod["status"]) for pod in self.pods.get((namespace, name), [])]
+        states = []
+        for pod in self.pods.get((namespace, name), []):
+            if pod:  # what is the same for all of the time does not help
+                rest = {k: v for k, v in pod["status"].items() if k in ("phase", "reason", "message", "podIP")}
+                rest["conditions"] = {c["type"]: [c[k] for k in ("status", "reason", "message") if k in c] for c in pod["status"].get("conditions", [])}
+                rest["containers"] = [{k: v for k, v in c.items() if k in ("name", "state", "lastState", "ready", "started", "restartCount")}
+                                      for kind in ("initContainerStatuses", "containerStatuses") for c in pod["status"].get(kind, [])]
+            states.append(json.dumps(pod and rest))
         return "\n".join([*states, *map(str, self.events(name, namespace))])
 
     def events(self, name, namespace="default"):
@@ -154,11 +161,12 @@ class Watch:
 
 class Node:
     """config: more of KubeletConfiguration; flags: more flags of the kubelet; server_flags: of the API server. address: of the node; one that
-    is not of this machine alone is needed for what the API server passes on to nodes."""
+    is not of this machine alone is needed for what the API server passes on to nodes. bare: the kubelet is not started yet, and finds no
+    network when it is. Its kubeconfig is the administrator's; "": it has none."""
 
-    def __init__(self, runtime="c8s", config=None, flags=(), server_flags=(), apart=False, address="127.0.0.1"):
+    def __init__(self, runtime="c8s", config=None, flags=(), server_flags=(), apart=False, address="127.0.0.1", bare=False):
         self.runtime, self.more, self.flags, self.apart = runtime, config or {}, flags, apart
-        self.address = address
+        self.address, self.bare = address, bare
         self.name = f"c8s-test-node-{random.randrange(1 << 32):08x}"
         self.folder = tempfile.mkdtemp(prefix=self.name + "-")
         self.cgroup = "/" + self.name
@@ -176,15 +184,20 @@ class Node:
     # ---- starting ----
 
     def write_network(self):
-        folder = os.path.join(self.folder, "net.d")
-        os.makedirs(folder)
         self.bridge = "br" + self.name[-8:]
-        with open(os.path.join(folder, "10-test.conflist"), "w") as f:
+        with open(os.path.join(self.net, "10-test.conflist"), "w") as f:
             json.dump({"cniVersion": "1.0.0", "name": self.name, "plugins": [
                 {"type": "bridge", "bridge": self.bridge, "isGateway": True, "hairpinMode": True,
                  "ipam": {"type": "host-local", "dataDir": os.path.join(self.folder, "ipam"), "ranges": [[{"subnet": "10.214.0.0/16"}]],
                           "routes": [{"dst": "0.0.0.0/0"}]}},
                 {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}]}, f)
+
+    def plugins(self):
+        """A folder with the network plugins of c8s: Debian's need iptables for the ports of the node."""
+        folder = os.path.join(self.folder, "cni")
+        os.makedirs(folder)
+        for name in ("bridge", "host-local", "loopback", "portmap"):
+            os.symlink(peers.static_pod(), os.path.join(folder, name))
         return folder
 
     def share_folder(self):
@@ -225,11 +238,12 @@ class Node:
     def spawn_kubelet(self):
         """Begins to start it; where in the log it begins."""
         inside = [] if self.containerd or self.apart else self.runtime_flags("--runtime-")
+        client = [] if self.kubeconfig == "" else ["--kubeconfig", self.kubeconfig or self.server.kubeconfig]
         with open(self.log, "ab") as log:
             begin = log.tell()
-            self.process = subprocess.Popen([C8S, "kubelet", "--kubeconfig", self.kubeconfig or self.server.kubeconfig, "--config",
-                                             self.configure(), "--root-dir", self.root, "--cert-dir", f"{self.root}/pki", "--hostname-override",
-                                             NODE, "--node-ip", self.address, "--v=4", *inside, *self.flags], stdout=log, stderr=log)
+            self.process = subprocess.Popen([C8S, "kubelet", *client, "--config", self.configure(), "--root-dir", self.root, "--cert-dir",
+                                             f"{self.root}/pki", "--hostname-override", NODE, "--node-ip", self.address, "--v=4", *inside,
+                                             *self.flags], stdout=log, stderr=log)
         return begin
 
     def start_kubelet(self):
@@ -254,19 +268,24 @@ class Node:
             raise
 
     def start(self):
-        self.net = self.write_network()
+        self.net = os.path.join(self.folder, "net.d")
+        os.makedirs(self.net)
+        if not self.bare:
+            self.write_network()
         if self.address != "127.0.0.1":
             subprocess.run(["ip", "address", "add", self.address, "dev", "lo"], check=True)
         self.registry.__enter__()
         self.server.start()
         if self.runtime == "containerd":
             self.share_folder()
-            self.containerd = containerd.Containerd(cni_conf=self.net, shared=self.folder)
+            self.containerd = containerd.Containerd(cni_conf=self.net, cni_bin=self.plugins(), shared=self.folder)
             self.containerd.start()
         if self.apart:
             self.start_runtime()
         self.image = self.put_image("busybox", images.Image(images.busybox(), config={"Cmd": ["sh"]}))
         self.make_namespace("default")
+        if self.bare:
+            return self
         self.start_kubelet()
         wait_until(self.is_ready, 30, "the node to be ready")
         return self
@@ -402,11 +421,12 @@ class Node:
                 left.append(line.replace(b"\0", b" ").decode())
         return left
 
-    def remove_all_pods(self):
-        for item in self.get("/api/v1/pods").json["items"]:
-            m = item["metadata"]
+    def remove_all_pods(self, but=()):
+        def pods():
+            return [m for m in (item["metadata"] for item in self.get("/api/v1/pods").json["items"]) if m["name"] not in but]
+        for m in pods():
             self.server.request("DELETE", f"/api/v1/namespaces/{m['namespace']}/pods/{m['name']}", {"gracePeriodSeconds": 0})
-        wait_until(lambda: not self.get("/api/v1/pods").json["items"], 30, "all pods to be gone")
+        wait_until(lambda: not pods(), 30, "all pods to be gone")
 
     def remove_cgroups(self):
         left = False
@@ -417,6 +437,16 @@ class Node:
                 except OSError:
                     left = True
         return not left
+
+    def kill_rest(self):
+        """What a kubelet that has crashed leaves behind."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f, open(f"/proc/{pid}/cgroup") as g:
+                    if self.folder.encode() in f.read() or self.cgroup in g.read():
+                        os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                pass  # it has ended
 
     def close(self):
         if self.process and self.process.poll() is None:
@@ -435,6 +465,7 @@ class Node:
             self.containerd.close()
         self.server.kill(signal.SIGTERM)
         self.registry.__exit__()
+        self.kill_rest()
         wait_until(self.remove_cgroups, 10, f"the end of {self.cgroup}")
         with open("/proc/self/mountinfo") as f:
             for point in [line.split()[4] for line in f if self.folder in line][::-1]:
