@@ -393,6 +393,7 @@ int client_watch(struct client *c, const struct type *type, const struct client_
 		return r;
 	q.verb = "watch";
 	q.method = STR("GET");
+	q.shared = o->shared;
 	url_query_add(&b, STR("watch"), STR("true"));
 	if (o->bookmarks || o->initial)
 		url_query_add(&b, STR("allowWatchBookmarks"), STR("true"));

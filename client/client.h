@@ -126,6 +126,7 @@ struct client_watch_options {
 	bool bookmarks;
 	bool initial;                /* first the objects that exist, as ADDED events, then a bookmark with initial_end */
 	int64_t timeout_s;           /* the server ends it then; 0: its own choice */
+	bool shared;                 /* one of very many: it shares a connection with others where the server can do that */
 };
 
 struct client_watch;

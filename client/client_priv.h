@@ -21,6 +21,7 @@ struct client_request {
 	struct val body;                 /* VAL_NONE: none */
 	const struct type *body_type;    /* what the body is to be encoded as; NULL: a free tree, as it is */
 	bool wants_object;               /* of the answer; else it need not be decoded */
+	bool shared;                     /* a watch that need not have a connection of its own */
 };
 
 struct client_reply {

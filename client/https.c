@@ -29,6 +29,7 @@ static void session_unref(struct session *s)
 	if (!s || --s->refs)
 		return;
 	http_client_free(s->http);
+	shared_free(s->shared);
 	tls_context_free(s->tls);
 	free(s);
 }
@@ -37,11 +38,11 @@ static const char *text(struct arena *a, str s) { return s.n ? arena_str(a, s).p
 
 static int session_new(struct https *h, const struct credential *cred, struct session **ret, struct err *err)
 {
-	static const char *const protocols[] = { "http/1.1", NULL };
+	static const char *const protocols[] = { "http/1.1", NULL }, *const shared[] = { "h2", "http/1.1", NULL };
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const struct client_config *c = &h->config;
-	struct tls_context *tls = NULL;
-	const struct tls_options o = {
+	struct tls_context *tls = NULL, *tls_shared = NULL;
+	struct tls_options o = {
 		.cert_file = text(&a, c->client_cert_file), .key_file = text(&a, c->client_key_file),
 		.cert_pem = cred->cert ? cred->cert : text(&a, c->client_cert),
 		.key_pem = cred->key ? cred->key : text(&a, c->client_key),
@@ -54,6 +55,9 @@ static int session_new(struct https *h, const struct credential *cred, struct se
 	struct session *s = mem_zalloc(sizeof(*s));
 	s->refs = 1;
 	s->tls = tls;
+	o.alpn = shared;
+	if (h->secure && !h->has_proxy && tls_client_new(&o, &tls_shared, NULL) == 0)
+		s->shared = shared_new(tls_shared);
 	s->http = http_client_new(&(struct http_client_options){ .tls = tls, .max_idle_per_host = IDLE_PER_HOST });
 	list_init(&s->watches);
 	*ret = s;
@@ -259,6 +263,30 @@ int https_begin(struct https *h, const struct client_request *q, struct exchange
 			return 0;
 		https_end(ret_x);
 	}
+}
+
+int https_begin_shared(struct https *h, const struct client_request *q, struct session **ret_session, struct shared_call **ret,
+		       struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct headers headers = { .arena = &a };
+	struct session *s = NULL;
+	struct credential cred;
+	struct url url;
+	int r = credentials_get(h->credentials, &cred, err);
+
+	if (r < 0)
+		return r;
+	add_headers(&headers, h, q, &cred, STR_NONE);
+	if ((r = session_get(h, &cred, &s, err)) < 0)
+		return credentials_fail(err);
+	r = s->shared ? url_parse(&a, make_url(&a, h, q), &url, err) : -ERR_UNAVAILABLE;
+	r = r < 0 ? 0 : shared_call_open(s->shared, &url, headers.list, headers.n, ret, err);
+	if (r == 1)
+		*ret_session = s;
+	else
+		session_unref(s);
+	return r;
 }
 
 void https_end(struct exchange *x)

@@ -5,6 +5,7 @@
 #include "base/list.h"
 #include "client/client_priv.h"
 #include "client/credentials.h"
+#include "client/https_shared.h"
 #include "net/http_client.h"
 #include "net/http_proxy.h"
 
@@ -18,6 +19,7 @@ struct session {
 	unsigned refs;
 	struct tls_context *tls;         /* NULL: http */
 	struct http_client *http;
+	struct shared *shared;           /* connections that watches share; NULL: none may */
 	struct list watches;
 };
 
@@ -46,6 +48,12 @@ struct exchange {
 
 /* (suspends) Sends it and waits for the head of the answer. Fills ret->status, ret->retry_after_s and ret->cut. */
 int https_begin(struct https *h, const struct client_request *q, struct exchange *ret_x, struct client_reply *ret, struct err *err);
+/*
+ * (suspends) The same for a watch that shares a connection: 1 when it has begun; 0 when that is to be done by https_begin. The session
+ * is referenced then.
+ */
+int https_begin_shared(struct https *h, const struct client_request *q, struct session **ret_session, struct shared_call **ret,
+		       struct err *err);
 /* (suspends) Takes one that never began. */
 void https_end(struct exchange *x);
 /*

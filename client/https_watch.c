@@ -6,7 +6,8 @@
 struct https_watch {
 	struct client_watch watch;
 	struct list link;                /* in the session */
-	struct exchange x;
+	struct exchange x;               /* without a call when it is shared */
+	struct shared_call *shared;
 	const struct type *type;
 	struct watch_frames frames;
 	struct arena arena;              /* of the event that is being decoded */
@@ -14,27 +15,40 @@ struct https_watch {
 	bool broken;                     /* the session is over */
 };
 
-int https_watch(struct client *c, const struct client_request *q, struct client_watch **ret_watch, struct client_reply *ret,
-		struct err *err)
+/* The watch of an exchange, or of a shared call, either of which is its own from here on. */
+static struct https_watch *watch_new(struct client *c, const struct client_request *q, struct exchange x, struct shared_call *shared)
 {
-	CLEANUP(https_end) struct exchange x = { 0 };
-	int r = https_begin(CONTAINER_OF(c, struct https, client), q, &x, ret, err);
-	if (r < 0)
-		return r;
-	if (x.head->status != 200)
-		return https_fail(&x, q, err);
 	struct https_watch *w = mem_zalloc(sizeof(*w));
 	w->watch.client = c;
 	w->type = q->type;
 	w->x = x;
-	x = (struct exchange){ 0 };
+	w->shared = shared;
 	arena_init(&w->arena);
-	watch_frames_init(&w->frames, https_is_proto(http_header_find(w->x.head->headers, w->x.head->n_headers, STR("content-type"))));
+	str type = shared ? shared_call_type(shared) : http_header_find(x.head->headers, x.head->n_headers, STR("content-type"));
+	watch_frames_init(&w->frames, https_is_proto(type));
 	list_add(&w->x.session->watches, &w->link);
 	/* Certificates may have changed while the answer was waited for. */
 	if (w->x.session != CONTAINER_OF(c, struct https, client)->session)
 		https_watches_break(w->x.session);
-	*ret_watch = &w->watch;
+	return w;
+}
+
+int https_watch(struct client *c, const struct client_request *q, struct client_watch **ret_watch, struct client_reply *ret,
+		struct err *err)
+{
+	struct https *h = CONTAINER_OF(c, struct https, client);
+	CLEANUP(https_end) struct exchange x = { 0 };
+	struct shared_call *shared = NULL;
+	int r = q->shared ? https_begin_shared(h, q, &x.session, &shared, err) : 0;
+	if (r < 0)
+		return r;
+	if (!shared && (r = https_begin(h, q, &x, ret, err)) < 0)
+		return r;
+	if (!shared && x.head->status != 200)
+		return https_fail(&x, q, err);
+	ret->status = 200;
+	*ret_watch = &watch_new(c, q, x, shared)->watch;
+	x = (struct exchange){ 0 };
 	return 0;
 }
 
@@ -42,17 +56,21 @@ void https_watches_break(struct session *s)
 {
 	LIST_EACH(struct https_watch, w, &s->watches, link) {
 		w->broken = true;
-		http_call_abort(w->x.call);
+		if (w->shared)
+			shared_call_abort(w->shared);
+		else
+			http_call_abort(w->x.call);
 	}
 }
 
 /* (suspends) The next event's bytes: 1; 0 at the end. */
 static int next_frame(struct https_watch *w, str *ret, struct err *err)
 {
-	enum { PIECE = 16 * 1024 };
+	enum { PIECE = 4 * 1024 - 1 }; /* most events are small, and most watches idle */
 	int r;
 	while ((r = watch_frames_next(&w->frames, ret, err)) == 0) {
-		ssize_t n = http_call_read(w->x.call, watch_frames_room(&w->frames, PIECE), PIECE, err);
+		char *room = watch_frames_room(&w->frames, PIECE);
+		ssize_t n = w->shared ? shared_call_read(w->shared, room, PIECE, err) : http_call_read(w->x.call, room, PIECE, err);
 		if (w->broken)
 			return err_set(err, ERR_UNAVAILABLE, "the watch was broken off: our certificates have changed");
 		if (n < 0)
@@ -73,11 +91,11 @@ int https_watch_next(struct client_watch *watch, struct client_event *ret, struc
 	int r = next_frame(w, &frame, err);
 	if (r <= 0)
 		return r;
-	arena_reset(&w->arena);
 	if ((r = watch_event_decode(&w->arena, frame, w->frames.proto, w->type, &type, &object, err)) < 0)
 		return r;
 	if ((r = client_event_make(type, val_freeze(object), ret, err)) == 1)
 		w->object = ret->object;
+	arena_done(&w->arena); /* not kept: the next event may be long in coming */
 	return r;
 }
 
@@ -88,6 +106,7 @@ void https_watch_free(struct client_watch *watch)
 	frozen_unref(w->object);
 	watch_frames_done(&w->frames);
 	arena_done(&w->arena);
+	shared_call_free(w->shared);
 	https_end(&w->x);
 	free(w);
 }

@@ -205,6 +205,7 @@ static int follow(struct informer *i, struct err *err)
 		.bookmarks = true,
 		.initial = initial,
 		.timeout_s = WATCH_S + (int64_t)random_below(WATCH_S),
+		.shared = i->options.shared,
 	};
 	o.list.revision = initial ? STR_NONE : str_of(i->revision);
 	r = client_watch(i->all->client, i->type, &o, &w, err);
@@ -320,6 +321,7 @@ struct informer *informers_get(struct informers *all, const struct type *type, c
 		.labels = arena_str(&i->texts, options.labels),
 		.fields = arena_str(&i->texts, options.fields),
 		.keep = options.keep,
+		.shared = options.shared,
 	};
 	i->objects = omap_new(&informer_objects);
 	list_init(&i->indexes);

@@ -31,6 +31,7 @@ struct informer_options {
 	str namespace, labels, fields; /* empty: all */
 	/* What is kept of an object (in the arena): for those that want less memory; NULL: all of it. */
 	struct val (*keep)(struct arena *a, struct val object);
+	bool shared;                 /* as in struct client_watch_options */
 };
 
 /* The one of this type and these options; made at the first call, and started at once when the others run already. */

@@ -133,7 +133,8 @@ static void begin_watch(struct object *o)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	str fields = arena_printf(&a, "metadata.name=" STR_FMT, STR_ARG(o->name));
 
-	o->informer = informers_get(o->all->informers, o->type, &(struct informer_options){ .namespace = o->namespace, .fields = fields });
+	o->informer = informers_get(o->all->informers, o->type,
+				    &(struct informer_options){ .namespace = o->namespace, .fields = fields, .shared = true });
 	o->listener = (struct informer_listener){ .changed = on_change, .synced = on_synced };
 	informer_listen(o->informer, &o->listener);
 }

@@ -300,8 +300,7 @@ int pod_clean(struct pod *p, struct val pod, struct err *err)
 	return k->cgroups ? cgroups_pod_remove(k->cgroups, uid, err) : 0;
 }
 
-/* The folder of the pod's logs, and the links to them beside it. */
-static void remove_logs(struct pod *p, struct arena *a, struct val pod, struct val containers)
+static void remove_logs(struct pod *p, struct arena *a, struct val pod)
 {
 	const struct kubelet_node *n = &p->kubelet->node;
 	struct err err = ERR_INIT;
@@ -312,8 +311,6 @@ static void remove_logs(struct pod *p, struct arena *a, struct val pod, struct v
 	if (path_remove(tree, str_skip(pod_log_folder(n, a, pod), n->log_root.n + 1).p, &err) < 0 && err.code != ERR_NOT_FOUND)
 		log_warn("the logs of a pod cannot be removed", KV("error", &err));
 	close(tree);
-	VAL_EACH(c, containers)
-		unlink(container_log_link(n, a, pod, val_str(*c, metadata, name), val_str(*c, id)).p);
 }
 
 int pod_purge(struct pod *p, struct arena *a, struct val pod, struct err *err)
@@ -325,10 +322,16 @@ int pod_purge(struct pod *p, struct arena *a, struct val pod, struct err *err)
 
 	if ((r = runtime_pods_look(k->runtime_pods, a, pod_uid(p), &has, err)) < 0)
 		return r;
+	/* Links to logs first: they are named by what is known only as long as the containers are there. */
+	VAL_EACH(c, has.containers)
+		unlink(container_log_link(&k->node, a, pod, val_str(*c, metadata, name), val_str(*c, id)).p);
 	VAL_EACH(s, has.sandboxes)
 		if ((r = cri_ask(k->cri, &rpc_RuntimeService_RemovePodSandbox, a, OBJECT(a, F(podSandboxId, val_get(*s, id))), 0, &answer, err)) < 0 &&
 		    r != -ERR_NOT_FOUND)
 			return err_wrap(err, r, "a sandbox cannot be removed");
-	remove_logs(p, a, pod, has.containers);
+	/* An orphan's names are what the runtime says. */
+	if (p->orphan)
+		pod = OBJECT(a, F(metadata, OBJECT(a, F(name, VAL_STR(has.name)), F(namespace, VAL_STR(has.namespace)), F(uid, VAL_STR(pod_uid(p))))));
+	remove_logs(p, a, pod);
 	return runtime_pods_look(k->runtime_pods, a, pod_uid(p), &has, err);
 }

@@ -14,8 +14,8 @@
 #include "kubelet/pod_status.h"
 #include "kubelet/pods_priv.h"
 
-/* How long until the next look when nothing happens: all is well, something failed, the network is not there yet. */
-enum { AGAIN_MS = 60000, AGAIN_FAILED_MS = 10000, AGAIN_NETWORK_MS = 1000 };
+/* How long until the next look when nothing happens: all is well, something failed, the network is not there yet, another pod has its name. */
+enum { AGAIN_MS = 60000, AGAIN_FAILED_MS = 10000, AGAIN_NETWORK_MS = 1000, AGAIN_NAME_MS = 500 };
 /* How long the end of a run, or a failed pull, is seen before it is told that the next try has to wait. */
 enum { SEEN_MS = 1000 };
 /* Volumes that cannot be mounted are tried again after this, and twice as much each time. */
@@ -311,8 +311,8 @@ static void tell_backoffs(struct look *l)
 		if (m->note.backoff_until_ns <= l->view.now_ns || !val_exists(c) || !runs_again(l, c))
 			continue;
 		int64_t told_ms = m->backoff_told_ns ? (clock_now_ns() - m->backoff_told_ns) / NS_PER_MS : INT64_MAX;
-		if (told_ms < SEEN_MS)
-			come_back_ms(l->p, SEEN_MS - told_ms);
+		if (m->backoff_told_ns && !str_eq(m->note.waiting_reason, STR("CrashLoopBackOff")))
+			come_back_ms(l->p, MAX(SEEN_MS - told_ms, INT64_C(1)));
 		if (told_ms < 2 * SEEN_MS)
 			continue;
 		m->backoff_told_ns = clock_now_ns();
@@ -659,6 +659,10 @@ static int step(struct look *l, struct err *err)
 		pod_set_stage(p, POD_ENDING);
 		fill_view(l);
 	}
+	if (p->stage == POD_WANTED && pods_must_wait(p)) {
+		come_back_ms(p, AGAIN_NAME_MS);
+		return 0;
+	}
 	if (p->stage == POD_WANTED)
 		return keep_while_wanted(l, err);
 	if ((r = end(l, err)) >= 0)
@@ -678,9 +682,26 @@ static bool is_known(struct pod *p, unsigned why)
 	return runtime_pods_look(p->kubelet->runtime_pods, &a, pod_uid(p), &has, &err) >= 0 && has.signature == p->seen;
 }
 
+/* What nobody wants is known by what its sandbox says. */
+static void name_orphan(struct pod *p, struct arena *a)
+{
+	struct runtime_pod has;
+	struct err err = ERR_INIT;
+
+	if (val_str(p->object->val, metadata, name).n || runtime_pods_look(p->kubelet->runtime_pods, a, pod_uid(p), &has, &err) < 0)
+		return;
+	struct val meta = OBJECT(a, F(name, VAL_STR(has.name)), F(namespace, VAL_STR(has.namespace)), F(uid, VAL_STR(pod_uid(p))));
+	frozen_unref(p->object);
+	p->object = val_freeze(OBJECT(a, F(metadata, meta)));
+	log_info("the runtime has a pod that nobody wants", KV("name", has.name), KV("namespace", has.namespace));
+}
+
 static int look_once(struct pod *p, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+
+	if (p->orphan)
+		name_orphan(p, &a);
 	CLEANUP(frozen_unrefp) struct frozen *object = frozen_ref(p->allocated ? p->allocated : p->object);
 	struct look l = { .p = p, .k = p->kubelet, .arena = &a, .object = object, .again_ns = INT64_MAX };
 	struct err failed = ERR_INIT;
@@ -719,7 +740,7 @@ static int wait_for_news(struct pod *p, struct err *err)
 	int r = 0;
 
 	while (!p->wake && r >= 0) {
-		int64_t left_ms = p->due_ns == INT64_MAX ? INT64_MAX / NS_PER_MS : (p->due_ns - clock_now_ns()) / NS_PER_MS;
+		int64_t left_ms = p->due_ns == INT64_MAX ? INT64_MAX / NS_PER_MS : (p->due_ns - clock_now_ns() + NS_PER_MS - 1) / NS_PER_MS;
 		if (left_ms <= 0 && p->due_ns != INT64_MAX) {
 			p->wake |= WAKE_OTHER;
 			break;

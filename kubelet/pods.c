@@ -108,6 +108,21 @@ void pod_set_stage(struct pod *p, enum pod_stage stage)
 	pods_resize_retry(p->pods);
 }
 
+bool pods_must_wait(struct pod *p)
+{
+	struct map_iter it = map_iter(&p->pods->by_uid);
+	str name = val_str(p->object->val, metadata, name), namespace = val_str(p->object->val, metadata, namespace);
+
+	if (p->begun || !pod_is_static(p->object->val))
+		return false;
+	for (struct pod *other; (other = map_next(&it, NULL));)
+		if (other != p && (other->begun || other->orphan) && str_eq(val_str(other->object->val, metadata, name), name) &&
+		    str_eq(val_str(other->object->val, metadata, namespace), namespace))
+			return true;
+	p->begun = true;
+	return false;
+}
+
 struct container_memory *pod_memory(struct pod *p, str name)
 {
 	for (size_t i = 0; i < p->n_containers; i++)
@@ -297,15 +312,10 @@ static int by_age(const void *x, const void *y)
 static void orphan_find(struct pods *ps, str uid)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct runtime_pod r;
-
-	runtime_pods_get(ps->kubelet->runtime_pods, &a, uid, &r);
-	struct val meta = OBJECT(&a, F(name, VAL_STR(r.name)), F(namespace, VAL_STR(r.namespace)), F(uid, VAL_STR(uid)));
-	CLEANUP(frozen_unrefp) struct frozen *object = val_freeze(OBJECT(&a, F(metadata, meta)));
+	CLEANUP(frozen_unrefp) struct frozen *object = val_freeze(OBJECT(&a, F(metadata, OBJECT(&a, F(uid, VAL_STR(uid))))));
 	struct pod *p = pod_new(ps, uid, object);
 
 	p->orphan = p->removed = true;
-	log_info("the runtime has a pod that nobody wants", KV("uid", uid), KV("name", r.name), KV("namespace", r.namespace));
 	pod_set_stage(p, POD_ENDING);
 	start_worker(p);
 }

@@ -44,6 +44,7 @@ struct pod {
 	uint64_t seen;                /* signature of what the runtime had at the last look */
 	bool removed;                 /* gone from its source */
 	bool orphan;                  /* never had one: the runtime has it */
+	bool begun;                   /* of pods from files: it has the name for itself */
 	int64_t mount_wait_ms;        /* until the next try after its volumes could not be mounted; 0: they could */
 	bool rejected, volumes_mounted, cleaned, finished, purged;
 	bool failed;                  /* the last look could not do what it should */
@@ -79,6 +80,8 @@ struct pods {
 str pod_uid(const struct pod *p);
 /* Takes it out of the table and frees it: its fiber has come to its end. */
 void pod_forget(struct pod *p);
+/* Whether another pod from a file of that name is still there: files change, and their pods follow one after the other. */
+bool pods_must_wait(struct pod *p);
 /* The node does not take it after all: it will be Failed. */
 void pods_reject(struct pod *p, str reason, str message);
 void pod_set_stage(struct pod *p, enum pod_stage stage);

@@ -1,6 +1,6 @@
 /*
- * The client's end of one HTTP/2 connection, shared by any number of calls. Private to this folder: net/grpc.h is built on
- * it. One fiber runs the connection (http2_client_run); calls are driven by events, which are callbacks and must not
+ * The client's end of one HTTP/2 connection, shared by any number of calls. net/grpc.h is built on it, and what client/ has
+ * many of. One fiber runs the connection (http2_client_run); calls are driven by events, which are callbacks and must not
  * suspend. All belongs to one loop.
  */
 #ifndef C8S_NET_HTTP2_CLIENT_H

@@ -16,7 +16,8 @@
 #include "net/stream_priv.h"
 #include "net/url.h"
 
-enum { READ_BYTES = 16 * 1024, IDLE_MAX = 256, INFORMATIONAL_MAX = 5 };
+/* READ_BYTES and the end of a text are a power of two: buffers are. */
+enum { READ_BYTES = 16 * 1024 - 1, IDLE_MAX = 256, INFORMATIONAL_MAX = 5 };
 
 struct connection {
 	struct list link;               /* among the idle ones */

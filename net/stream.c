@@ -346,6 +346,7 @@ ssize_t stream_read(struct stream *s, void *p, size_t n, struct err *err)
 		ssize_t got = stream_try_read(s, p, n, err);
 		if (got != STREAM_WAIT)
 			return got;
+		stream_trim(s); /* this may take long: a watch waits for hours */
 		r = stream_wait(s, POLLIN, err);
 	}
 	return r;

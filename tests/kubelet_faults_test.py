@@ -2,7 +2,7 @@
 """The kubelet, the runtime and the API server are killed, at chosen moments and at random ones, while pods come and go: what runs goes on,
 nothing runs twice, what was deleted is gone, statuses become true again, and nothing is left over.
 Needs C8S, the program to test, with c8s-pod beside it, and root. FAULTS_SEED repeats the moments of an earlier run, FAULTS=long takes its
-time, FAULTS_LOGS is a folder for the kubelets' logs."""
+time, FAULTS_LOGS is a folder for the kubelets' logs. Arguments: inside (the runtime is in the kubelet) or apart, and names of tests."""
 import itertools
 import json
 import os
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import images  # noqa: E402
@@ -153,6 +154,8 @@ class World(nodes.Node):
                     said[name, c["name"]] = [(c["containerID"].split("//")[1], c["restartCount"])]
                 elif c["state"].get("waiting", {}).get("reason", "CrashLoopBackOff") != "CrashLoopBackOff":
                     wrong.append(f"{name}: {c['state']}")
+                elif "terminated" in c["state"] and pod["spec"]["restartPolicy"] == "Always" and c in status["containerStatuses"]:
+                    wrong.append(f"{name}: {c['state']}, and starts again")
         for c in json.loads(self.crictl("ps", "-a", "-o", "json")).get("containers", []):
             if c.get("state") == "CONTAINER_RUNNING":
                 key = c["labels"]["io.kubernetes.pod.name"], c["metadata"]["name"]
@@ -173,8 +176,10 @@ class World(nodes.Node):
 
     def settled(self, phases=None, seconds=40):
         """Until statuses are true; what is wrong after that time."""
-        tap.wait_for(lambda: not self.untrue(phases), seconds)
-        return self.untrue(phases)
+        deadline = time.monotonic() + seconds
+        while (wrong := self.untrue(phases)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return wrong
 
     def miscounted(self):
         """Containers that have run more often than they are said to have."""
@@ -487,11 +492,15 @@ def test_server_away(t, n):
     n.freeze(2)
     wrong = n.settled({"by-file-" + nodes.NODE: ("Running",)})
     t.check("pods from files outlive a kubelet", not wrong and n.goes_on("by-file.c") and len(n.runs("by-file.c")) == 1, wrong)
-    os.rename(path, path + ".away")
-    tap.wait_for(lambda: any(reason == "Killing" for reason, _ in n.events("by-file-" + nodes.NODE)), 20)
-    os.rename(path + ".away", path)
+    away = os.path.join(n.folder, "by-file.json")
+    os.rename(path, away)
+    wait_until(lambda: any(reason == "Killing" for reason, _ in n.events("by-file-" + nodes.NODE)), what="its end")
+    os.rename(away, path)
     t.check("one whose file is there again before it has ended starts again then", tap.wait_for(lambda: len(n.runs("by-file.c")) == 2, 30) and
             not n.twice(), (n.runs("by-file.c"), n.said()[-3000:]))
+    n.settled()
+    os.rename(path, path := path + ".json")
+    t.check("and so does the same one by another file", tap.wait_for(lambda: len(n.runs("by-file.c")) == 3, 30) and not n.twice(), n.runs("by-file.c"))
     os.unlink(path)
     check_clean(t, n, "without the server")
 
@@ -596,11 +605,12 @@ def test_end(t, n):
 
 def run(t, n, tests):
     for test, *args in tests:
+        began = time.monotonic()
         try:
             test(t, n, *args)
         except Exception:  # noqa: BLE001 - whatever it was, it belongs to this test
-            import traceback
             t.check(test.__name__, False, traceback.format_exc() + n.said()[-8000:])
+        print(f"# {test.__name__}: {time.monotonic() - began:.1f} s")
 
 
 def main():
@@ -611,22 +621,23 @@ def main():
     nodes.own_namespaces()
     print(f"# FAULTS_SEED={SEED}")
     t = tap.Tap()
-    only = sys.argv[1:]
-    rounds = 100 if LONG else 10
+    where = sys.argv[1:2] or ["inside", "apart"]
+    only, rounds = sys.argv[2:], 100 if LONG else 8
 
-    def chosen(tests):
+    def chosen(*tests):
         return [test for test in tests if not only or test[0].__name__ in only]
-    with World() as n:
-        run(t, n, chosen([(test_held_steps, ["kubelet"]), (test_waiting_steps, ["kubelet"]),
-                          (test_any_moment, [["kubelet"], ["kubelet"], ["kubelet"], ["server"], ["kubelet", "server"], ["freeze"]], rounds),
-                          (test_server_away,), (test_server_flaky,)]))
-        if chosen([(test_taken_over,)]):
-            prepare_taken_over(n)
-        run(t, n, [*chosen([(test_taken_over,), (test_reboot,)]), (test_end,)])
-    with World(apart=True) as n:
-        run(t, n, chosen([(test_held_steps, ["runtime"]), (test_waiting_steps, ["runtime"]), (test_held_steps, ["kubelet", "runtime"]),
-                          (test_any_moment, [["kubelet"], ["runtime"], ["runtime"], ["kubelet", "runtime"]], rounds)]))
-        run(t, n, [(test_end,)])
+    if "inside" in where:
+        with World() as n:
+            run(t, n, chosen((test_held_steps, ["kubelet"]), (test_waiting_steps, ["kubelet"]),
+                             (test_any_moment, [["kubelet"], ["kubelet"], ["kubelet"], ["server"], ["kubelet", "server"], ["freeze"]], rounds),
+                             (test_server_away,), (test_server_flaky,)))
+            if chosen((test_taken_over,)):
+                prepare_taken_over(n)
+            run(t, n, [*chosen((test_taken_over,), (test_reboot,)), (test_end,)])
+    if "apart" in where:
+        with World(apart=True) as n:
+            run(t, n, [*chosen((test_held_steps, ["runtime"]), (test_waiting_steps, ["runtime"]), (test_held_steps, ["kubelet", "runtime"]),
+                               (test_any_moment, [["kubelet"], ["runtime"], ["runtime"], ["kubelet", "runtime"]], rounds)), (test_end,)])
     t.close()
 
 

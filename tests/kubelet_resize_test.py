@@ -250,6 +250,37 @@ def test_deleted_while_running(t, n):
     t.check("a container restarts though its ConfigMap is gone", True)
 
 
+def sockets(pid):
+    links = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except FileNotFoundError:
+            pass
+    return sum(link.startswith("socket:") for link in links)
+
+
+def test_many(t, n):
+    """More watches than a connection takes; and they survive the end of the API server."""
+    count, where = 230, "/api/v1/namespaces/default/configmaps"
+    connection = n.server.connect()
+    for i in range(count):
+        n.server.request("POST", where, {"metadata": {"name": f"many{i}"}, "data": {"k": f"old{i}"}}, connection=connection)
+    before = sockets(n.process.pid)
+    sources = [{"configMap": {"name": f"many{i}", "items": [{"key": "k", "path": f"k{i}"}]}} for i in range(count)]
+    see(n, "many", {"projected": {"sources": sources}}, f"k0 /v/k{count - 1}")
+    more = sockets(n.process.pid) - before
+    t.check("very many watches share a few connections", more < 20, more)
+    for i in (0, count - 1):
+        change(n, t, f"all of them are followed: {i}", "many", f"new{i}", lambda: n.server.request("PATCH", f"{where}/many{i}", {"data": {"k": f"new{i}"}}))
+    n.server.kill()
+    n.server.start()
+    for i in (0, count - 1):
+        n.server.request("PATCH", f"{where}/many{i}", {"data": {"k": f"last{i}"}})
+        wait_until(lambda: f"last{i}" in n.output("many"), 20, f"the change after the restart: {n.output('many')!r}")
+    t.check("they go on when the API server is back", True)
+
+
 # ---- restarts of the kubelet ----
 
 def test_kubelet_restarts(t, n):
@@ -287,4 +318,4 @@ TESTS = [test_memory_in_use, test_updates, test_deferred, test_in_place, test_re
 
 
 if __name__ == "__main__":
-    pods.run("resize", TESTS, [test_kubelet_restarts, test_nothing_is_left])
+    pods.run("resize", TESTS, [test_kubelet_restarts, test_many, test_nothing_is_left], config={"kubeAPIQPS": 500, "kubeAPIBurst": 500})

@@ -139,8 +139,10 @@ def play_all(node, chosen):
                 i, story = waiting.get_nowait()
             except queue.Empty:
                 return
+            player = stories.Player(node, watcher, story, i)
             try:
-                found = stories.Player(node, watcher, story, i).play().differences()
+                found = player.play().differences()
+                player.clean()
             except Exception:  # noqa: BLE001 - whatever it was, it belongs to this story
                 found = [traceback.format_exc()]
             ended.put((story["story"], found))

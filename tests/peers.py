@@ -71,6 +71,8 @@ def grpcio_missing():
     def there():
         return os.path.exists("/usr/bin/python3") and subprocess.run(["/usr/bin/python3", "-c", "import grpc"], env=grpcio(),
                                                                      capture_output=True).returncode == 0
+    if there():
+        return None
     os.makedirs(FOLDER, exist_ok=True)
     with open(os.path.join(FOLDER, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -5,8 +5,9 @@ played by the player: it binds pods that the story's scheduler bound. What is co
 
 States. Objects are reduced as the recorder did. The states of ours, in order, must be states of the story, in the same order, and end with its
 last one. A state of the story may be missing if the next one came within SKIP_MS: a faster node passes it before it can tell. A state that the
-story does not have is allowed only between two of its states, when each of its fields has the value of the one or of the other: it told in two
-steps what the other told in one.
+story does not have is allowed only between two of its states, when each of its fields has the value of the one or of the other (or of states
+between them that came and went): it told in two steps what the other told in one. CrashLoopBackOff may be told before the wait is over, and a
+short run be seen of which the story shows only the end.
 
 Events. Per object and field path the same events (type, reason, message, source) in the same order; of the object as a whole, those that were more
 than a second apart. Counts of what is done (started, killed) are equal, with one more or less for probes; of complaints that are repeated at each
@@ -30,6 +31,7 @@ import time
 
 SKIP_MS = 2500
 LATE_MS = 5000
+WATCH_MS = 2500
 REPEATED = {"BackOff", "Failed", "FailedMount", "FailedCreatePodSandBox", "ErrImageNeverPull", "InspectFailed", "Pulling", "Pulled",
             "DeadlineExceeded"}
 TOPICS = ("pod-", "probe-", "hook-", "term-", "env-", "vol-", "net-", "sec-", "static-", "sched-nodename-")
@@ -196,7 +198,7 @@ def flat(value, path="", out=None):
 
 class State:
     def __init__(self, t, state):
-        self.t, self.state = t, tidy(state)
+        self.t, self.state, self.clock = t, tidy(state), time.monotonic()
         self.leaves = flat(self.state)
 
     def difference(self, other):
@@ -230,26 +232,52 @@ FIRST = re.compile(r"\.status\.conditions\[PodReadyToStartContainers\]\.status=F
                    r".*ontainerStatuses\[.*\]\.state\.waiting\.reason=(ContainerCreating|PodInitializing)")
 
 
-def between(state, before, after):
-    """Has each field the value that one of the two has? Before the story's kubelet had said anything, ours may say what is said first."""
-    a, b, c = state.leaves, before.leaves, after.leaves
-    missing, nothing_yet = object(), ".status.startTime" not in b
-    return all(a.get(k, missing) in (b.get(k, missing), c.get(k, missing)) or (nothing_yet and k in a and FIRST.fullmatch(f"{k}={a[k]}"))
-               for k in {**a, **b, **c})
+def ran_between(state, after):
+    """Containers that run in a state, and whose run a later one shows as ended."""
+    paths = [k.removesuffix(".state.running") for k in state.leaves if k.endswith(".state.running")]
+    return [p for p in paths if state.leaves[p + ".restartCount"] == after.leaves.get(p + ".restartCount") and
+            any(k.startswith((p + ".state.terminated", p + ".lastState.terminated")) for k in after.leaves)]
+
+
+def between(state, passed):
+    """Has each field a value that one of these states has, of which the story's kubelet passed all but the first and the last in no time? A run
+    of a container may be seen that it only saw the end of, and before it had said anything, ours may say what is said first."""
+    a, missing = state.leaves, object()
+    nothing_yet = ".status.startTime" not in passed[0].leaves
+    free = ran_between(state, passed[-1])
+    if free:
+        free += [".status.conditions[Ready]", ".status.conditions[ContainersReady]", ".status.phase"]
+    for k in {k for s in (state, *passed) for k in s.leaves}:
+        if not (any(a.get(k, missing) == s.leaves.get(k, missing) for s in passed) or k.startswith(tuple(free)) or
+                (nothing_yet and k in a and FIRST.fullmatch(f"{k}={a[k]}"))):
+            return False
+    return True
+
+
+def is_between(state, theirs, at):
+    """Between the story's state of that number and one of the next, if those before that came and went."""
+    for last in range(at + 1, min(at + 4, len(theirs))):
+        if between(state, theirs[at:last + 1]):
+            return True
+        if last + 1 < len(theirs) and theirs[last + 1].t - theirs[last].t > SKIP_MS:
+            return False
+    return False
 
 
 CONTAINER = re.compile(r"(\.status\.\w*ontainerStatuses\[[^]]+\])\.state\.waiting\.reason")
+FAILED = ("RunContainerError", "PostStartHookError")
 
 
 def same(ours, theirs):
     """Are they equal, but for containers of ours that already say that they wait for their next run, where theirs still show the end of the last
-    one? (The kubelet of the stories tells the first when the wait is over.)"""
+    one, or why it failed? (The kubelet of the stories tells the first when the wait is over.)"""
     a, b = dict(ours.leaves), dict(theirs.leaves)
     for path, reason in ours.leaves.items():
-        if not (m := CONTAINER.fullmatch(path)) or reason != "CrashLoopBackOff" or path in b:
+        if not (m := CONTAINER.fullmatch(path)) or reason != "CrashLoopBackOff" or b.get(path) not in (None, *FAILED):
             continue
-        now, last = m[1] + ".state.terminated.", m[1] + ".lastState.terminated."
-        ended = {k[len(now):]: v for k, v in b.items() if k.startswith(now)}
+        last = m[1] + ".lastState.terminated."
+        shown = last if path in b else m[1] + ".state.terminated."
+        ended = {k[len(shown):]: v for k, v in b.items() if k.startswith(shown)}
         if not ended or ended != {k[len(last):]: v for k, v in a.items() if k.startswith(last)}:
             return False
         for side in (a, b):
@@ -280,7 +308,7 @@ def compare_states(obj, theirs, ours):
     lines, at = [], -1
     for o, found in follow(theirs, ours):
         if found is None:
-            if at >= 0 and at + 1 < len(theirs) and between(o, theirs[at], theirs[at + 1]):
+            if at >= 0 and is_between(o, theirs, at):
                 continue
             near = min(theirs[max(at, 0):], key=lambda s: len(set(s.leaves.items()) ^ set(o.leaves.items())))
             lines.append(f"{obj} at {o.t} ms: no such state; nearest (of {near.t} ms): {o.difference(near)}")
@@ -301,6 +329,7 @@ class Happened:
 
     def __init__(self, t, fields, count):
         self.t, self.fields, self.count = t, fields, count
+        self.seen = [(time.monotonic(), count)]
 
     @property
     def key(self):
@@ -324,7 +353,9 @@ def story_events(events, names):
     for e in events:
         if e.get("component") == "kubelet":
             fields = plain({k: e[k] for k in FIELDS if e.get(k)}, names)
-            out.append(Happened(e["t"], fields, ([e["count"]] + [u["count"] for u in e.get("updates") or []])[-1]).numbered(out))
+            updates = e.get("updates") or []
+            out.append(Happened(e["t"], fields, updates[-1]["count"] if updates else e["count"]).numbered(out))
+            out[-1].last_t = updates[-1]["t"] if updates else e["t"]
     return out
 
 
@@ -400,8 +431,7 @@ class Player:
         self.names = {self.ns: "NS", "n2": "n1", node.cgroup + "/": "/", node.root: "/var/lib/kubelet"}
         self.theirs = story_states([e for e in story["timeline"] if e["obj"].startswith("Pod/")], {"n2": "n1"})
         self.their_events = story_events(story["events"], {"n2": "n1"})
-        self.ours, self.last, self.events, self.raw, self.lines = {}, {}, {}, {}, []
-        self.stop_order = 0
+        self.ours, self.events, self.raw, self.lines = {}, {}, {}, []
         self.begin = time.monotonic()
 
     def now(self):
@@ -430,7 +460,7 @@ class Player:
         if uid not in self.events:
             self.events[uid] = Happened(self.now(), reduce_event(obj, self.names), 1).numbered(self.events.values())
             self.events[uid].order = len(self.events)
-        self.events[uid].count = max(obj.get("count") or 1, self.events[uid].count)
+        self.events[uid].seen.append((time.monotonic(), obj.get("count") or 1))
 
     def request(self, method, path, body=None, **headers):
         return self.node.server.request(method, path, body, **headers)
@@ -465,18 +495,11 @@ class Player:
         p = PATHS[kind].format(self.ns)
         return p + (f"/{name}" if name else "") + (f"/{sub}" if sub else "")
 
-    def localized(self, value):
-        if isinstance(value, dict):
-            return {k: self.localized(v) for k, v in value.items()}
-        if isinstance(value, list):
-            return [self.localized(v) for v in value]
-        return value.replace("n2", "n1") if isinstance(value, str) and value in ("n2", "sp-n2", "bad-n2", "ref-n2") else value
-
-    def bind(self, name, obj):
+    def bind(self, pod):
         """As the scheduler does, if it did."""
-        pod = self.theirs.get("Pod/" + plain(obj["metadata"].get("generateName", "") and "", self.names) + name)
-        first = next(iter(self.theirs.values()))[0] if not pod and len(self.theirs) == 1 else pod[0] if pod else None
-        if obj["spec"].get("nodeName") or not first or not any("nodeName" in s.state for s in (pod or next(iter(self.theirs.values())))):
+        name = pod["metadata"]["name"]
+        key = "Pod/" + (pod["metadata"]["generateName"] + "{1}" if pod["metadata"].get("generateName") else name)
+        if pod["spec"].get("nodeName") or not any("nodeName" in s.state for s in self.theirs.get(key, [])):
             return
         r = self.request("POST", self.path("Pod", name, "binding"), {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}})
         if r.status != 201:
@@ -489,7 +512,7 @@ class Player:
         r = self.request("POST", self.path(body["kind"]), body)
         self.compare_answer(action, r)
         if r.status == 201 and body["kind"] == "Pod":
-            self.bind(r.json["metadata"]["name"], body)
+            self.bind(r.json)
 
     def compare_answer(self, action, r):
         if action.get("code") not in (None, r.status):
@@ -555,9 +578,33 @@ class Player:
             self.lines.append(f"unknown action: {do}")
 
     def at_end(self):
-        counts = {e.key: e.count for e in self.events.values()}
-        return all(progress(s, self.ours.get(o, [])) == len(s) - 1 for o, s in self.theirs.items()) and \
-            all(counts.get(e.key, 0) >= least_count(e) for e in self.their_events)
+        return self.ended_at() is not None
+
+    def ended_at(self):
+        """When all was there that the story has; None: it is not yet."""
+        ours, times = {e.key: e for e in self.events.values()}, [self.begin]
+        for obj, states in self.theirs.items():
+            times.append(next((o.clock for o, n in follow(states, self.ours.get(obj, [])) if n == len(states) - 1), None))
+        for e in self.their_events:
+            seen = ours[e.key].seen if e.key in ours else []
+            times.append(next((clock for clock, count in seen if count >= least_count(e)), None))
+        return None if None in times else max(times)
+
+    def watched_ms(self):
+        """For how long the recorder looked on when nothing happened any more."""
+        last = max([s[-1].t for s in self.theirs.values()] + [e.last_t for e in self.their_events], default=0)
+        return max(self.story["durationMs"] - last, 0)
+
+    def cut(self):
+        """Forgets what came later than the recorder looked: what goes on, goes on."""
+        ended = self.ended_at()
+        for e in self.events.values():
+            e.count = max((count for clock, count in e.seen if ended is None or clock <= ended), default=e.seen[0][1])
+        if ended is None:
+            return
+        end = ended + self.watched_ms() / 1000
+        self.ours = {obj: [s for s in states if s.clock <= end] for obj, states in self.ours.items()}
+        self.events = {uid: e for uid, e in self.events.items() if e.seen[0][0] <= end}
 
     def play(self):
         self.node.make_namespace(self.ns)
@@ -573,16 +620,19 @@ class Player:
             elif not action["do"].startswith("create "):
                 self.wait_for_turn(action["t"])
             self.act(action, manifests)
-        last = max([s[-1].t for s in self.theirs.values()] + [e.t for e in self.their_events], default=0)
         self.wait(self.at_end, max(self.story["durationMs"] - self.now(), 0) / 1000 + 8)
-        with self.watcher.lock:
-            at_end = [Happened(e.t, e.fields, e.count) for e in self.events.values()]
-        time.sleep(max(min(self.story["durationMs"] - last, 2500), 300) / 1000)
+        time.sleep(min(self.watched_ms(), WATCH_MS) / 1000)
         with self.watcher.lock:
             del self.watcher.players[self.ns]
-            for then, e in zip(at_end, self.events.values()):
-                e.count = then.count  # what goes on, goes on
+        self.cut()
         return self
+
+    def clean(self):
+        """Removes its pods, so that others have room."""
+        for name in os.listdir(self.node.manifests):
+            if name.startswith(self.ns):
+                os.unlink(os.path.join(self.node.manifests, name))
+        self.request("DELETE", self.path("Pod"), {"gracePeriodSeconds": 0})
 
     # ---- judging ----
 
