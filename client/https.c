@@ -1,7 +1,7 @@
 /*
- * Over HTTPS, with HTTP/1.1 on connections that are kept: one for each call that is under way, and one for each watch. Objects
- * travel as protobuf where the server takes it. Certificates that lie in files are looked at again once a second when there
- * are calls; what changed leads to new connections.
+ * Over HTTPS, with HTTP/1.1 on connections that are kept: one for each call that is under way, and one for each watch that does not
+ * share one by HTTP/2. Objects travel as protobuf where the server takes it. Certificates that lie in files are looked at again once
+ * a second when there are calls; what changed leads to new connections.
  */
 #include "client/https_priv.h"
 

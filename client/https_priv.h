@@ -1,4 +1,5 @@
-/* The parts of the transport over HTTPS: https.c (connections, requests), https_body.c (what is in them), https_watch.c. */
+/* The parts of the transport over HTTPS: https.c (connections, requests), https_body.c (what is in them), https_watch.c,
+ * https_shared.c (connections that watches share). */
 #ifndef C8S_CLIENT_HTTPS_PRIV_H
 #define C8S_CLIENT_HTTPS_PRIV_H
 

@@ -13,7 +13,7 @@
  *	images.h         pulling: policy, back-off, secrets; collecting those that nobody uses
  *	probe.h          startup, liveness, readiness
  *	volume.h         what a pod mounts                objects.h   ConfigMaps and Secrets that pods refer to
- *	trust_bundles.h  certificates of ClusterTrustBundles
+ *	trust_bundles.h  certificates of ClusterTrustBundles  allocation.h  resources that pods have been given
  *	node_status.h    the Node object       admit.h     whether this node takes a pod
  *	cgroups.h        the tree of QoS classes and pods
  *	stats.h          figures                          eviction.h  pods end when the node runs short

@@ -160,7 +160,8 @@ static void end(struct scene *s)
 static struct val thing(struct scene *s, const char *name, const char *value, bool immutable)
 {
 	static int revision;
-	str text = arena_printf(&s->arena, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"%d\"},\"data\":{\"k\":\"%s\"}%s}",
+	str text = arena_printf(&s->arena, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\","
+				"\"uid\":\"u\",\"resourceVersion\":\"%d\"},\"data\":{\"k\":\"%s\"}%s}",
 				name, ++revision, value, immutable ? ",\"immutable\":true" : "");
 	struct val v = VAL_EMPTY;
 	CHECK_INT(json_decode(&s->arena, text, &(struct json_decode_options){ 0 }, &v, NULL), 0);

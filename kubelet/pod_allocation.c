@@ -94,8 +94,8 @@ void pods_allocation_save(struct pods *ps)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct err err = ERR_INIT;
 
-	if (ps->closing)
-		return; /* what stays is for the next kubelet to find */
+	if (ps->closing || !ps->complete)
+		return; /* what is there is for the next kubelet to find, or is of pods that are not known again yet */
 	ps->given_dirty = false;
 	for (size_t i = 0; i < ARRAY_LEN(state_files); i++)
 		if (file_replace(state_path(ps, &a, i), state_text(ps, &a, i), 0600, &err) < 0)
@@ -115,7 +115,7 @@ int pods_allocation_run(struct pods *ps, struct err *err)
 	while ((r = fiber_check(err)) >= 0) {
 		struct err waited = ERR_INIT;
 		if (ps->given_dirty)
-			pods_allocation_save(ps);
+			pods_allocation_save(ps); /* or later, when all are known */
 		DEADLINE_SCOPE(RETRY_MS);
 		if (fiber_cond_wait(&ps->given_changed, &waited) == -ERR_TIMEOUT)
 			pods_resize_retry(ps);

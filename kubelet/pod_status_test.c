@@ -588,6 +588,19 @@ TEST(pod_has_ended)
 	}
 }
 
+TEST(pod_status_ready_to_start)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct pod_view v = view(&a, ONE("Always"), "", "");
+
+	v.status = pod_status_make(&a, &v);
+	CHECK_STR(fake_show(&a, v.status), BEGIN);
+	v.sandboxes = fake_sandboxes(&a, "ready#0");
+	struct val told = pod_status_ready_to_start(&a, &v);
+	CHECK_STR(fake_show(&a, told), WAIT);
+	CHECK(!val_has(told, podIP) && val_has(pod_status_make(&a, &v), podIP)); /* that comes with the containers */
+}
+
 TEST(pod_status_cuts_messages_between_characters)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;

@@ -391,6 +391,35 @@ static int do_sandbox(struct look *l, const struct pod_actions *actions, str *re
 	return 0;
 }
 
+static bool is_killed(const struct pod_actions *actions, str name)
+{
+	for (size_t i = 0; i < actions->n_kills; i++)
+		if (str_eq(actions->kills[i].name, name))
+			return true;
+	return false;
+}
+
+/*
+ * Whether a container that was just stopped starts again at once: what counts is how long ago the run before that ended. If it does not, the
+ * end of this one is counted as any other.
+ */
+static bool starts_at_once(struct look *l, str name)
+{
+	struct container_memory *m = pod_memory(l->p, name);
+
+	VAL_EACH(c, l->view.containers) {
+		struct crash_backoff next = m->backoff;
+		if (!str_eq(val_str(*c, metadata, name), name) || container_cri_state(*c) != CRI_EXITED)
+			continue;
+		int64_t wait_ns = crash_backoff_next(&next, val_int(*c, startedAt), val_int(*c, finishedAt));
+		if (wait_ns && val_int(*c, finishedAt) + wait_ns > clock_wall_ns())
+			return false;
+		m->backoff = next;
+		return true;
+	}
+	return true;
+}
+
 /* A container could not be started: when the next look is due, if that is not as for any failure. */
 static void come_back_after(struct look *l, struct val container)
 {
@@ -418,6 +447,8 @@ static int do_starts(struct look *l, const struct pod_actions *actions, str sand
 	for (size_t i = 0; i < actions->n_starts; i++) {
 		struct err failure = ERR_INIT;
 		struct val c = pod_container_of(l->pod, actions->starts[i]);
+		if (is_killed(actions, val_str(c, name)) && !starts_at_once(l, val_str(c, name)))
+			continue;
 		r = pod_start_container(l->p, l->arena, &l->view, actions->starts[i], sandbox_id, config, secrets, ips, &failure);
 		l->acted = true;
 		if (r >= 0)

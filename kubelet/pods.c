@@ -340,6 +340,7 @@ void pods_complete(struct pods *ps)
 		start_worker(all[i]);
 	}
 	pods_resize_retry(ps);
+	pods_allocation_changed(ps);
 	VAL_EACH(uid, runtime_pods_list(ps->kubelet->runtime_pods, &a))
 		if (!map_get(&ps->by_uid, val_as_str(*uid)))
 			orphan_find(ps, val_as_str(*uid));

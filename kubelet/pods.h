@@ -5,6 +5,8 @@
  *	pod_worker.c     the fiber: looks, decides (pod_actions.h), acts, tells (pod_status.h)
  *	pod_start.c      sandbox and containers are made and started
  *	pod_stop.c       containers are stopped: hooks, grace, order; the pod is cleaned up
+ *	pod_allocation.c what pods have been given, and resizes that wait
+ *	pod_resize.c     a resize is told to the kernel and the runtime
  */
 #ifndef C8S_KUBELET_PODS_H
 #define C8S_KUBELET_PODS_H

@@ -2,7 +2,7 @@
 """The kubelet, the runtime and the API server are killed, at chosen moments and at random ones, while pods come and go: what runs goes on,
 nothing runs twice, what was deleted is gone, statuses become true again, and nothing is left over.
 Needs C8S, the program to test, with c8s-pod beside it, and root. FAULTS_SEED repeats the moments of an earlier run, FAULTS=long takes its
-time, FAULTS_LOGS is a folder for the kubelets' logs. Arguments: inside (the runtime is in the kubelet) or apart, and names of tests."""
+time, FAULTS_LOGS is a folder for logs. Arguments: inside (the runtime is in the kubelet) or apart, and names of tests."""
 import itertools
 import json
 import os
@@ -56,8 +56,9 @@ class World(nodes.Node):
         return self
 
     def close(self):
-        if "FAULTS_LOGS" in os.environ and self.process:
-            shutil.copy(self.log, os.path.join(os.environ["FAULTS_LOGS"], f"kubelet{'-apart' if self.apart else ''}.log"))
+        for log in ("kubelet.log", "runtime.log") if "FAULTS_LOGS" in os.environ else ():
+            if os.path.exists(os.path.join(self.folder, log)):
+                shutil.copy(os.path.join(self.folder, log), os.path.join(os.environ["FAULTS_LOGS"], ("apart-" if self.apart else "") + log))
         super().close()
 
     # ---- marks ----

@@ -84,6 +84,16 @@ def test_groups(t, n):
                                                     ("guaranteed", "burstable", "best")], wanted)
 
 
+def test_pod_level(t, n):
+    limits = {"cpu": "500m", "memory": "64Mi"}
+    pod = n.make("as-a-whole", spec=amounts(limits, limits))
+    pod["spec"]["containers"].append({"name": "second", "image": n.image, "command": ["sleep", "1000"], **amounts(limits={"memory": "32Mi"})})
+    n.create(pod)
+    pod, = started(n, "as-a-whole")
+    same(t, "resources of the pod as a whole: its class", pod["status"]["qosClass"], "Guaranteed")
+    same(t, "resources of the pod as a whole: CPU and memory", values(group_of(n, pod), "quota", "memory"), ["50000", str(64 * MIB)])
+
+
 def test_overhead(t, n):
     n.server.request("POST", "/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": "dear"}, "handler": "runc",
                                                                      "overhead": {"podFixed": {"cpu": "250m", "memory": "32Mi"}}})
@@ -120,7 +130,7 @@ def test_cpu(t, n):
     begin = stat()
     time.sleep(2)
     periods, throttled = (b - a for a, b in zip(begin, stat()))
-    t.check("cpu: a container that wants more is slowed down", periods > 5 and throttled > periods / 2, (periods, throttled))
+    t.check("cpu: a container that wants more is slowed down", periods > 5 and throttled > 1, (periods, throttled))
 
 
 def test_pids(t, n):
@@ -224,6 +234,9 @@ def test_disk_pressure(t, _):
         same(t, "disk: and only of that", condition(n, "MemoryPressure")[0], "False")
         create(n, "late", spec={"hostNetwork": True})
         same(t, "disk: no more pods are taken", end_of(n, "late"), rejected("Evicted", "The node had condition: [DiskPressure]. "))
+        if BUILT_IN:  # containerd before 2.0 does not pin its pause image, which is then removed like others
+            create(n, "critical", "echo runs", {"hostNetwork": True, "priorityClassName": "system-node-critical"})
+            same(t, "disk: but those that the node needs", finish(n, "critical"), "runs\n")
         told = n.seen.event(nodes.NODE, "EvictionThresholdMet", seconds=15)
         same(t, "disk: an event tells what is tried", told[:3], ("Warning", "EvictionThresholdMet", "Attempting to reclaim ephemeral-storage"))
 
@@ -256,7 +269,8 @@ def test_pressure_and_collection(t, n):
     n.seen.wait("some-late", lambda p: p["status"].get("phase") in ("Running", "Succeeded") or ended(p), 20)
     t.check("memory: others are", "was rejected" not in (n.pod("some-late")["status"].get("message") or ""), n.pod("some-late")["status"])
     phase, reason, message = end_of(n, "victim", 30)
-    pattern = r"The node was low on resource: memory\. Threshold quantity: 900Ti, available: \d+Ki\. Container c was using \d+Ki?, request is 0, has larger consumption of memory\. "
+    pattern = (r"The node was low on resource: memory\. Threshold quantity: 900Ti, available: \d+Ki\. "
+               r"Container c was using \d+Ki?, request is 0, has larger consumption of memory\. ")
     t.check("memory: a pod is evicted", (phase, reason) == ("Failed", "Evicted") and re.fullmatch(pattern, message), (phase, reason, message))
     target = [c for c in n.pod("victim")["status"]["conditions"] if c["type"] == "DisruptionTarget"]
     t.check("memory: and its conditions tell so", target and target[0]["reason"] == "TerminationByKubelet" and target[0]["message"] == message, target)
@@ -264,7 +278,8 @@ def test_pressure_and_collection(t, n):
     t.check("memory: its container has ended", "terminated" in state and victim["metadata"]["uid"] == n.pod("victim")["metadata"]["uid"], state)
 
 
-TESTS = [test_disk_pressure, test_local_storage, test_dead_containers, test_logs, test_groups, test_overhead, test_memory, test_cpu, test_pids, test_refused]
+TESTS = [test_disk_pressure, test_local_storage, test_dead_containers, test_logs, test_groups, test_pod_level, test_overhead, test_memory, test_cpu,
+         test_pids, test_refused]
 
 if __name__ == "__main__":
     pods.run("limits", TESTS, [test_taints, test_pressure_and_collection, pods.leave_nothing], config=CONFIG,

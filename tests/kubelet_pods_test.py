@@ -21,7 +21,7 @@ import tap  # noqa: E402
 from cluster import free_port, wait_until  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-QUICK = {"periodSeconds": 1, "timeoutSeconds": 1}
+QUICK = {"periodSeconds": 1, "timeoutSeconds": 10}  # on a machine with much to do, a command may take a while
 
 
 class World:
@@ -46,6 +46,10 @@ class World:
     def read(self, name, file):
         path = os.path.join(self.folder(name), file)
         return open(path).read() if os.path.exists(path) else ""
+
+    def is_up(self, name):
+        """Until the script of a pod has come so far: signals find it prepared."""
+        wait_until(lambda: os.path.exists(os.path.join(self.folder(name), "up")), 30, f"the script of {name}")
 
     def container(self, command, name="c", **more):
         """command: a script, in which /v is the folder of the pod."""
@@ -98,28 +102,33 @@ def phase(*wanted):
 def test_crash(t, w):
     """The first restart comes at once, the second after 10 seconds."""
     w.make("crash", "cut=$(cat /proc/uptime); echo ${cut% *} >>/v/times; exit 3")
-    pod = w.w.ever("crash", lambda p: waiting(p).get("reason") == "CrashLoopBackOff", 20)
+    pod = w.w.ever("crash", lambda p: waiting(p).get("reason") == "CrashLoopBackOff")
     uid = pod["metadata"]["uid"]
-    t.check("a container that ends again waits", waiting(pod)["message"] == f"back-off 10s restarting failed container=c pod=crash_default({uid})", waiting(pod))
+    t.check("a container that ends again waits", waiting(pod)["message"] == f"back-off 10s restarting failed container=c pod=crash_default({uid})",
+            waiting(pod))
     t.check("the pod runs, but is not ready", pod["status"]["phase"] == "Running" and condition(pod, "Ready")["reason"] == "ContainersNotReady" and
             condition(pod, "Ready")["message"] == "containers with unready status: [c]", pod["status"])
-    pod = w.w.ever("crash", lambda p: restarts(p) == 2, 20)
-    t.check("its last end is told", status(pod)["lastState"]["terminated"]["exitCode"] == 3 and status(pod)["lastState"]["terminated"]["reason"] == "Error", pod["status"])
+    pod = w.w.ever("crash", lambda p: restarts(p) == 2)
+    end = status(pod)["lastState"]["terminated"]
+    t.check("its last end is told", (end["exitCode"], end["reason"]) == (3, "Error"), end)
     wait_until(lambda: len(w.read("crash", "times").split()) >= 3, what="the third start")
     times = [float(x) for x in w.read("crash", "times").split()]
-    t.check("the first restart comes at once", times[1] - times[0] < 5, times)
-    t.check("the second after ten seconds", 9.5 < times[2] - times[1] < 14, times)
+    waits = [restarts(p) for p in w.w.pods["default", "crash"] if waiting(p).get("reason") == "CrashLoopBackOff"]
+    t.check("the first restart comes without a back-off", set(waits) == {1}, waits)
+    t.check("the second after ten seconds", 9.5 < times[2] - times[1] < 25, times)
     w.w.event("crash", "BackOff", f"Back-off restarting failed container c in pod crash_default({uid})")
     out = w.n.kubectl("get", "pod", "crash", "--no-headers").stdout
     t.check("kubectl shows it", re.match(r"crash +./1 +(Running|CrashLoopBackOff|Error) +2 \(\d+s ago\)", out), out)
 
 
 def test_restart_policies(t, w):
-    for name, policy, command in (("never-0", "Never", "exit 0"), ("never-1", "Never", "exit 1"), ("on-failure", "OnFailure", "exit 0"),
-                                  ("on-failure-1", "OnFailure", "test -e /v/x && exit 0; touch /v/x; exit 9"), ("always", "Always", "test -e /v/x && sleep 1000; touch /v/x")):
+    for name, policy, command in (
+            ("never-0", "Never", "exit 0"), ("never-1", "Never", "exit 1"), ("on-failure", "OnFailure", "exit 0"),
+            ("on-failure-1", "OnFailure", "test -e /v/x && exit 0; touch /v/x; exit 9"), ("always", "Always", "test -e /v/x && sleep 1000; touch /v/x")):
         w.make(name, command, {"restartPolicy": policy})
-    for name, want, times, reason, code in (("never-0", "Succeeded", 0, "Completed", 0), ("never-1", "Failed", 0, "Error", 1), ("on-failure", "Succeeded", 0, "Completed", 0),
-                                            ("on-failure-1", "Succeeded", 1, "Completed", 0)):
+    for name, want, times, reason, code in (
+            ("never-0", "Succeeded", 0, "Completed", 0), ("never-1", "Failed", 0, "Error", 1), ("on-failure", "Succeeded", 0, "Completed", 0),
+            ("on-failure-1", "Succeeded", 1, "Completed", 0)):
         pod = w.w.ever(name, phase("Succeeded", "Failed"))
         end = status(pod)["state"]["terminated"]
         t.check(f"{name}: {want}", (pod["status"]["phase"], restarts(pod), end["reason"], end["exitCode"]) == (want, times, reason, code), pod["status"])
@@ -154,14 +163,16 @@ def test_order(t, w):
     w.make("order", spec={"terminationGracePeriodSeconds": 20, "initContainers": [
         w.container(say.format("first") + "; sleep 0.3; " + say.format("first ends"), "first"),
         w.container(f"trap 'sleep 0.2; {say.format('side ends')}; exit 0' TERM; {say.format('side')}; touch /tmp/up; while :; do sleep 0.1; done", "side",
-                    restartPolicy="Always", startupProbe={"exec": {"command": ["test", "-e", "/tmp/up"]}, **QUICK}),
+                    restartPolicy="Always", startupProbe=exec_probe("test", "-e", "/tmp/up", failureThreshold=30)),
         w.container("test -e /v/tried || { touch /v/tried; echo fails >>/v/order; exit 1; }; " + say.format("second"), "second")],
         "containers": [w.container(f"trap 'sleep 0.5; {say.format('main ends')}; exit 0' TERM; {say.format('main')}; while :; do sleep 0.1; done")]})
-    pod = w.w.ever("order", ready, 30)
-    t.check("containers start in order, and a failed one again", w.read("order", "order").splitlines() == ["first", "first ends", "side", "fails", "second", "main"],
-            w.read("order", "order"))
+    pod = w.w.ever("order", ready)
+    wait_until(lambda: "main" in w.read("order", "order"), 30, "the script of the last container")
+    said = w.read("order", "order").splitlines()
+    t.check("containers start in order, and a failed one again", said == ["first", "first ends", "side", "fails", "second", "main"], said)
     seen = [condition(p, "Initialized").get("message") for p in w.w.pods["default", "order"] if p and condition(p, "Initialized").get("status") == "False"]
-    t.check("what is not initialized is told", "containers with incomplete status: [first side second]" in seen and "containers with incomplete status: [second]" in seen, seen)
+    t.check("what is not initialized is told", {"containers with incomplete status: [first side second]", "containers with incomplete status: [second]"} <=
+            set(seen), seen)
     t.check("the one beside them is ready and started", status(pod, "side", "initContainerStatuses").get("started") is True and
             status(pod, "side", "initContainerStatuses")["ready"], pod["status"])
     out = w.n.kubectl("get", "pod", "order", "--no-headers").stdout
@@ -173,7 +184,7 @@ def test_order(t, w):
 # ---- deletion and hooks ----
 
 def test_deletion(t, w):
-    polite = "trap 'sleep 0.5; echo bye >>/v/said; exit 0' TERM; while :; do sleep 0.1; done"
+    polite = "trap 'sleep 0.5; echo bye >>/v/said; exit 0' TERM; touch /v/up; while :; do sleep 0.1; done"
     deaf = "trap '' TERM; while :; do sleep 0.1; done"
     w.make("polite", polite, {"terminationGracePeriodSeconds": 20})
     w.make("deaf", deaf, {"terminationGracePeriodSeconds": 3})
@@ -182,14 +193,15 @@ def test_deletion(t, w):
         w.w.ever(name, ready)
     begin = time.monotonic()
     out = w.n.kubectl("delete", "pod", "forced", "--grace-period=0", "--force").stdout
-    t.check("forced: the pod is gone at once", out == 'pod "forced" force deleted\n' or 'pod "forced" force deleted' in out and time.monotonic() - begin < 5, out)
+    t.check("forced: the pod is gone at once", 'pod "forced" force deleted' in out and time.monotonic() - begin < 20 and w.n.pod("forced") is None, out)
+    w.is_up("polite")
     took = w.delete("polite")
-    t.check("polite: a container may end in its own way", w.read("polite", "said") == "bye\n" and 0.4 < took < 8, f"{took} {w.read('polite', 'said')!r}")
+    t.check("polite: a container may end in its own way", w.read("polite", "said") == "bye\n" and 0.4 < took < 15, f"{took} {w.read('polite', 'said')!r}")
     ends = [status(p).get("state", {}).get("terminated") for p in w.w.pods["default", "polite"] if p]
     t.check("and its end is told before the pod is gone", ends[-1] and ends[-1]["exitCode"] == 0, ends)
     w.w.event("polite", "Killing", "Stopping container c")
     took = w.delete("deaf")
-    t.check("deaf: the end of patience", 2.9 < took < 8, took)
+    t.check("deaf: the end of patience", 2.9 < took < 25, took)
     ends = [status(p).get("state", {}).get("terminated") for p in w.w.pods["default", "deaf"] if p]
     t.check("by a signal that cannot be ignored", ends[-1] and ends[-1]["exitCode"] == 137, ends)
 
@@ -217,7 +229,7 @@ class Listener:
 def test_hooks(t, w):
     web = Listener("127.0.0.1")
     long = {"terminationGracePeriodSeconds": 20}
-    say = "trap 'echo term >>/v/said; exit 0' TERM; while :; do sleep 0.1; done"
+    say = "trap 'echo term >>/v/said; exit 0' TERM; touch /v/up; while :; do sleep 0.1; done"
 
     def http_hook(path):
         return {"httpGet": {"host": "127.0.0.1", "port": web.port, "path": path, "httpHeaders": [{"name": "X-Why", "value": "hook"}]}}
@@ -229,19 +241,22 @@ def test_hooks(t, w):
     w.make("hook-sleep", say, long, lifecycle={"postStart": {"sleep": {"seconds": 1}}, "preStop": {"sleep": {"seconds": 2}}})
     w.make("hook-fails", lifecycle={"postStart": exec_hook("echo no good; exit 5")})
     w.make("hook-stop-fails", lifecycle={"preStop": exec_hook("echo cannot stop; exit 6")})
-    for name in ("hook-exec", "hook-http", "hook-stop-fails", "hook-sleep"):
+    w.w.ever("hook-stop-fails", ready)
+    for name in ("hook-exec", "hook-http", "hook-sleep"):
         pod = w.w.ever(name, ready)
+        w.is_up(name)
     s = status(pod)
     seen = [status(p).get("state", {}) for p in w.w.pods["default", "hook-sleep"]]
-    t.check("a container is not running for people before its first hook has ended", s["state"].get("running") and any(
-        "waiting" in x for x in seen) and not any("running" in status(p).get("state", {}) and not status(p)["started"] for p in w.w.pods["default", "hook-sleep"]), seen)
+    early = [p for p in w.w.pods["default", "hook-sleep"] if "running" in status(p).get("state", {}) and not status(p)["started"]]
+    t.check("a container is not running for people before its first hook has ended", "running" in s["state"] and any("waiting" in x for x in seen) and
+            not early, seen)
     t.check("postStart by httpGet, with headers", web.asked == [("/start", "hook")], web.asked)
     w.delete("hook-exec")
     t.check("hooks run commands: after the start, and before the signal", w.read("hook-exec", "said") == "start\nstop\nterm\n", w.read("hook-exec", "said"))
     w.delete("hook-http")
     t.check("preStop by httpGet", web.asked == [("/start", "hook"), ("/stop", "hook")] and w.read("hook-http", "said") == "term\n", web.asked)
     took = w.delete("hook-sleep")
-    t.check("preStop sleeps", 1.9 < took < 8 and w.read("hook-sleep", "said") == "term\n", took)
+    t.check("preStop sleeps", 1.9 < took < 15 and w.read("hook-sleep", "said") == "term\n", took)
     w.delete("hook-stop-fails")
     w.w.event("hook-stop-fails", "FailedPreStopHook", "PreStopHook failed")
     w.w.event("hook-fails", "FailedPostStartHook", "PostStartHook failed")
@@ -260,9 +275,9 @@ def test_liveness(t, w):
     w.make("live-http", "mkdir /www; touch /www/ok; (sleep 2; rm /www/ok) & httpd -f -p 8080 -h /www", ports=[{"name": "web", "containerPort": 8080}],
            livenessProbe={"httpGet": {"path": "/ok", "port": "web"}, **QUICK, "failureThreshold": 1})
     w.make("live-tcp", livenessProbe={"tcpSocket": {"port": 81}, **QUICK, "failureThreshold": 3})
-    w.make("live-well", "httpd -f -p 80 -h /", livenessProbe={"tcpSocket": {"port": 80}, **QUICK, "failureThreshold": 1})
+    w.make("live-well", "httpd -f -p 80 -h /", livenessProbe={"tcpSocket": {"port": 80}, **QUICK})
     w.make("live-again", livenessProbe=exec_probe("false", failureThreshold=1))
-    w.make("live-slow", livenessProbe=exec_probe("sleep", "20", failureThreshold=1))
+    w.make("live-slow", livenessProbe=exec_probe("sleep", "20", failureThreshold=1, timeoutSeconds=1))
     for name, message in (("live-exec", "Liveness probe failed: sick\n"), ("live-http", "Liveness probe failed: HTTP probe failed with statuscode: 404"),
                           ("live-tcp", "Liveness probe failed: dial tcp {ip}:81: connect: connection refused"),
                           ("live-slow", "Liveness probe failed: command timed out: \"sleep 20\" timed out after 1s")):
@@ -272,7 +287,7 @@ def test_liveness(t, w):
         t.check(f"{name}: restarted, and it is said why", count >= {"live-exec": 2, "live-tcp": 3}.get(name, 1), w.w.show(name))
     s = status(w.w.ever("live-tcp", lambda p: restarts(p) == 1 and "running" in status(p)["state"]))
     begun = [time.mktime(time.strptime(x["startedAt"], "%Y-%m-%dT%H:%M:%SZ")) for x in (s["lastState"]["terminated"], s["state"]["running"])]
-    t.check("three failures take their time", 1 <= begun[1] - begun[0] <= 8, begun)
+    t.check("three failures take their time", 2 <= begun[1] - begun[0], begun)
     pod = w.w.ever("live-again", lambda p: waiting(p).get("reason") == "CrashLoopBackOff")
     t.check("live-again: it is restarted at once while there is one earlier end at most; then it waits", restarts(pod) == 2 and
             waiting(pod)["message"].startswith("back-off 10s restarting failed container=c pod=live-again_default("), w.w.show("live-again"))
@@ -313,10 +328,11 @@ def test_startup(t, w):
            livenessProbe=exec_probe("test", "-e", "/tmp/up", failureThreshold=1), readinessProbe=exec_probe("test", "-e", "/tmp/up"))
     w.make("start-never", startupProbe=exec_probe("sh", "-c", "echo not yet; exit 1", failureThreshold=2))
     w.make("start-tcp", "sleep 1; httpd -f -p 8080", startupProbe={"tcpSocket": {"port": 8080}, **QUICK, "failureThreshold": 30})
-    w.make("start-http", "sleep 1; touch /tmp/x; httpd -f -p 8080 -h /tmp", startupProbe={"httpGet": {"path": "/x", "port": 8080}, **QUICK, "failureThreshold": 30})
+    w.make("start-http", "sleep 1; touch /tmp/x; httpd -f -p 8080 -h /tmp",
+           startupProbe={"httpGet": {"path": "/x", "port": 8080}, **QUICK, "failureThreshold": 30})
     pod = w.w.ever("start-slow", ready)
     seen = [(status(p).get("started"), status(p).get("ready")) for p in w.w.pods["default", "start-slow"] if p and "running" in status(p).get("state", {})]
-    t.check("start-slow: running, started, ready", seen[0] == (False, False) and (True, False) in seen + [(True, False)] and seen[-1] == (True, True), seen)
+    t.check("start-slow: running, started, ready", seen[0] == (False, False) and seen[-1] == (True, True), seen)
     t.check("and never restarted", restarts(pod) == 0 and not any("Liveness" in e[2] for e in w.w.events("start-slow")), w.w.events("start-slow"))
     w.w.ever("start-never", lambda p: restarts(p) == 1)
     w.w.event("start-never", "Unhealthy", "Startup probe failed: not yet")
@@ -328,9 +344,8 @@ def test_startup(t, w):
 
 def test_grpc(t, w):
     """The pod has the network of this machine, where a server of Google's gRPC tells what it is told to tell."""
-    why = peers.grpcio_missing() if w.grpc is None else None
-    if why:
-        return t.check(f"grpc probes # SKIP {why}", True)
+    if not w.grpc:
+        return t.check("grpc probes # SKIP " + peers.grpcio_missing(), True)
     health, port = w.grpc
     w.make("grpc", spec={"hostNetwork": True}, readinessProbe={"grpc": {"port": port, "service": "mine"}, **QUICK, "failureThreshold": 1},
            livenessProbe={"grpc": {"port": port}, **QUICK})
@@ -402,9 +417,11 @@ def test_images(t, w):
     w.w.event("no-image", "Failed", "Error: ErrImagePull")
     w.w.event("no-image", "BackOff", f'Back-off pulling image "{n.registry.host}/nothing:1"')
     bad = w.w.ever("bad-name", lambda p: waiting(p).get("reason") == "InvalidImageName")
-    t.check("a name that is none", waiting(bad)["message"].startswith('Failed to apply default image tag "UPPER//case": couldn\'t parse image name "UPPER//case": '), waiting(bad))
+    t.check("a name that is none", waiting(bad)["message"].startswith(
+        'Failed to apply default image tag "UPPER//case": couldn\'t parse image name "UPPER//case": '), waiting(bad))
     never = w.w.ever("never-pull", lambda p: waiting(p).get("reason") == "ErrImageNeverPull")
-    t.check("an image that must not be pulled", waiting(never)["message"] == f'Container image "{n.registry.host}/nothing:2" is not present with pull policy of Never', waiting(never))
+    t.check("an image that must not be pulled", waiting(never)["message"] ==
+            f'Container image "{n.registry.host}/nothing:2" is not present with pull policy of Never', waiting(never))
     t.check("an image by its digest", status(w.w.ever("by-digest", ready))["imageID"].endswith("@" + w.digest))
 
 
@@ -436,20 +453,20 @@ def test_network(t, w):
     w.touch("net-host", "index.html")
     pod = w.w.ever("net-host", ready)
     t.check("hostNetwork: the addresses are the node's", pod["status"]["podIP"] == pod["status"]["hostIP"] == n.address, pod["status"])
-    t.check("hostNetwork: it listens here", wait_until(lambda: answers("127.0.0.1", port) is not None, 10))
-    out = wait_until(lambda: n.kubectl("logs", "net-host").stdout, 10)
+    t.check("hostNetwork: it listens here", wait_until(lambda: answers("127.0.0.1", port) is not None, 30))
+    out = wait_until(lambda: n.kubectl("logs", "net-host").stdout, 30)
     t.check("hostNetwork: it sees the links of the node", n.bridge in out, out)
     w.w.ever("net-two", ready)
     pod = w.w.ever("net-port", ready)
     ip = pod["status"]["podIP"]
-    t.check("a pod is reached by its address", wait_until(lambda: answers(ip, 80), 10) == "by host port\n")
+    t.check("a pod is reached by its address", wait_until(lambda: answers(ip, 80), 30) == "by host port\n")
     for host in (n.address, "127.0.0.1"):
         t.check(f"and by its hostPort at {host}", tap.wait_for(lambda: answers(host, 20080) == "by host port\n", 5), answers(host, 20080))
     out = n.kubectl("exec", "net-two", "-c", "client", "--", "wget", "-qO-", f"http://{ip}/").stdout
     t.check("and by other pods", out == "by host port\n", out)
     out = n.kubectl("logs", "net-two", "-c", "client").stdout
     t.check("containers of a pod share localhost", out.endswith("shared\n"), out)
-    t.check("and volumes", wait_until(lambda: w.read("net-two", "www/index.html") == "shared\nmore\n", 10))
+    t.check("and volumes", wait_until(lambda: w.read("net-two", "www/index.html") == "shared\nmore\n", 30))
     own = {c: n.kubectl("exec", "net-two", "-c", c, "--", "hostname").stdout for c in ("server", "client")}
     t.check("and the name", own == {"server": "net-two\n", "client": "net-two\n"}, own)
 
@@ -463,7 +480,7 @@ def test_nginx(t, w):
     out = w.n.kubectl("run", "nginx", "--image=" + name, "--port=80", "--labels=tier=web", "--overrides", over).stdout
     t.check("kubectl run", out == "pod/nginx created\n", out)
     pod = w.w.ever("nginx", ready)
-    t.check("nginx answers", wait_until(lambda: answers(pod["status"]["podIP"], 80), 10) == "Debian's nginx\n")
+    t.check("nginx answers", wait_until(lambda: answers(pod["status"]["podIP"], 80), 30) == "Debian's nginx\n")
     out = w.n.kubectl("get", "pods", "-l", "tier=web", "-o", "wide").stdout
     ip = pod["status"]["podIP"]
     t.check("kubectl get", re.fullmatch(r"NAME +READY +STATUS +RESTARTS +AGE +IP +NODE +NOMINATED NODE +READINESS GATES\n"
@@ -471,15 +488,16 @@ def test_nginx(t, w):
     w.w.event("nginx", "Started")
     out = w.n.kubectl("describe", "pod", "nginx").stdout
     for want in (rf"Node: +{nodes.NODE}/{w.n.address}", r"Status: +Running", rf"IP: +{ip}", rf"Container ID: +{status(pod, 'nginx')['containerID']}",
-                 r"State: +Running\n +Started: ", r"Ready: +True\n +Restart Count: +0", r"PodReadyToStartContainers +True *\n +Initialized +True *\n +Ready +True",
+                 r"State: +Running\n +Started: ", r"Ready: +True\n +Restart Count: +0",
+                 r"PodReadyToStartContainers +True *\n +Initialized +True *\n +Ready +True",
                  r"kube-api-access-\w+:\n +Type: +Projected", r"QoS Class: +BestEffort", r"Normal +Pulling +\d+s +kubelet +Pulling image",
                  r"Normal +Started +\d+s +kubelet +(Started container nginx|Container started)"):
         t.check("kubectl describe says " + want.replace("\n", " "), re.search(want, out), out)
-    out = wait_until(lambda: w.n.kubectl("logs", "nginx").stdout, 10, "what nginx says")
+    out = wait_until(lambda: w.n.kubectl("logs", "nginx").stdout, 30, "what nginx says")
     t.check("kubectl logs has its access log", '"GET / HTTP/1.1" 200 15' in out, out)
     begin = time.monotonic()
     out = w.n.kubectl("delete", "pod", "nginx").stdout
-    t.check("kubectl delete waits for the end, which the image's signal brings", 'pod "nginx" deleted' in out and time.monotonic() - begin < 8 and
+    t.check("kubectl delete waits for the end, which the image's signal brings", 'pod "nginx" deleted' in out and time.monotonic() - begin < 20 and
             w.n.pod("nginx") is None, f"{out} {time.monotonic() - begin}")
 
 
@@ -499,7 +517,7 @@ def test_static(t, w):
     meta = pod["metadata"]
     t.check("a static pod has a mirror", meta["annotations"]["kubernetes.io/config.source"] == "file" and
             "kubernetes.io/config.mirror" in meta["annotations"] and meta["ownerReferences"][0]["kind"] == "Node", meta)
-    out = wait_until(lambda: n.kubectl("logs", name).stdout, 10)
+    out = wait_until(lambda: n.kubectl("logs", name).stdout, 30)
     t.check("kubectl logs of it", out == "as written\n", out)
     t.check("kubectl exec in it", n.kubectl("exec", name, "--", "echo", "hi").stdout == "hi\n")
     before = status(pod)["containerID"]
@@ -509,11 +527,11 @@ def test_static(t, w):
     uid = pod["metadata"]["uid"]
     write("echo changed; sleep 1000")
     pod = w.w.wait(name, lambda p: p["metadata"]["uid"] != uid and ready(p) and status(p)["containerID"] != before, 40)
-    out = wait_until(lambda: n.kubectl("logs", name).stdout, 10)
+    out = wait_until(lambda: n.kubectl("logs", name).stdout, 30)
     t.check("a file that is changed: another pod", out == "changed\n", out)
     os.unlink(os.path.join(n.manifests, "static.yaml"))
     w.w.gone(name)
-    wait_until(lambda: "static" not in n.crictl("pods"), 20, "the end of the static pod")
+    wait_until(lambda: "static" not in n.crictl("pods"), 40, "the end of the static pod")
     t.check("a file that is removed: no pod", True)
 
 
@@ -526,7 +544,9 @@ def test_restarts_of_the_kubelet(t, w):
     marks = {name: len(w.w.pods["default", name]) for name in kept}
     for sig in (signal.SIGTERM, signal.SIGKILL):
         w.n.kill_kubelet(sig)
-        if sig == signal.SIGKILL:  # what happens in the meantime is seen afterwards
+        if sig == signal.SIGTERM:
+            t.check("the kubelet ends in good order", w.n.process.returncode == 0, f"{w.n.process.returncode}\n{w.n.said()[-3000:]}")
+        else:  # what happens in the meantime is seen afterwards
             w.n.server.request("DELETE", "/api/v1/namespaces/default/pods/kept-deleted")
             w.touch("kept-ends", "go")
         w.n.start_kubelet()

@@ -238,7 +238,7 @@ def test_missing(t, n):
     put(n, "secrets", "late", stringData={"k": "x"})
     put(n, "configmaps", "late", data={"k": "x"})
     for name in ("missing", "unmounted"):
-        n.seen.wait(name, lambda p: p["status"].get("phase") == "Running", 3, "running")
+        n.seen.wait(name, lambda p: p["status"].get("phase") == "Running", 8, "running")  # the next try would be after ten
     t.check("pods start as soon as it is there", True)
 
 

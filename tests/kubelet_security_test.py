@@ -185,8 +185,8 @@ def test_shared_processes(t, n):
     both = [{"name": "v", "mountPath": "/v"}]
 
     def pod(name, **spec):
-        one = n.make(name, ("sh", "-c", "while ! test -e /v/other; do sleep 0.1; done; sleep 0.2; ps; busybox tr '\\0' ' ' </proc/1/cmdline; echo"), volumeMounts=both,
-                     spec={"restartPolicy": "Never", "volumes": [{"name": "v", "emptyDir": {}}], **spec})
+        script = "while ! test -e /v/other; do sleep 0.1; done; sleep 0.2; ps; busybox tr '\\0' ' ' </proc/1/cmdline; echo"
+        one = n.make(name, ("sh", "-c", script), volumeMounts=both, spec={"restartPolicy": "Never", "volumes": [{"name": "v", "emptyDir": {}}], **spec})
         one["spec"]["containers"].append({"name": "other", "image": n.image, "command": ["sh", "-c", "touch /v/other; exec sleep 5"], "volumeMounts": both})
         n.create(one)
     pod("share", shareProcessNamespace=True)
@@ -237,8 +237,9 @@ def test_names(t, n):
     same(t, "a name that is too long is cut", finish(n, long), long[:63] + "\n")
     same(t, "hostnameOverride", finish(n, "override"), f"an.other.name\n{n.pod('override')['status']['podIP']}\tan.other.name\n")
     told = n.seen.event("fqdn-long", "FailedCreatePodSandBox", seconds=20)
-    t.check("setHostnameAsFQDN: no longer than Linux allows", "failed to construct FQDN from pod hostname and cluster domain, FQDN "
-            f"{'h' * 60}.s.default.svc.cluster.local is too long (64 characters is the max, {60 + len('.s.default.svc.cluster.local')} characters requested)" in told[2], told)
+    fqdn = "h" * 60 + ".s.default.svc.cluster.local"
+    t.check("setHostnameAsFQDN: no longer than Linux allows", f"failed to construct FQDN from pod hostname and cluster domain, FQDN {fqdn} is too long "
+            f"(64 characters is the max, {len(fqdn)} characters requested)" in told[2], told)
     same(t, "hostNetwork: the node's hosts and name", finish(n, "hosts-net"),
          f"# Kubernetes-managed hosts file (host network).\n1.2.3.4\tone\ttwo\n{os.uname().nodename}\n")
 

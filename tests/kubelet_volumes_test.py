@@ -215,14 +215,15 @@ def test_image(t, n):
 HERE = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [nodes.NODE]}]}]}}
 
 
-def bind(n, name, source, bound=True, **spec):
+def bind(n, name, source, bound=True, owner=None):
     """A claim and its volume, as the binder would leave them."""
-    claim = put(n, "persistentvolumeclaims", name, spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}},
-                                                         "storageClassName": "", "volumeName": "pv-" + name})
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}] if owner else []
+    claim = put(n, "persistentvolumeclaims", name, metadata={"name": name, "ownerReferences": owners}, spec={
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}, "storageClassName": "", "volumeName": "pv-" + name})
     reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": name, "uid": claim["metadata"]["uid"]}
     r = n.server.request("POST", "/api/v1/persistentvolumes", {"metadata": {"name": "pv-" + name}, "spec": {
         "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Mi"}, "claimRef": reference, "persistentVolumeReclaimPolicy": "Retain",
-        **source, **({"nodeAffinity": HERE} if "local" in source else {}), **spec}})
+        **source, **({"nodeAffinity": HERE} if "local" in source else {})}})
     assert r.status == 201, r
     if bound:
         set_bound(n, name)
@@ -258,6 +259,26 @@ def test_claims(t, n):
     told = n.seen.event("claimnone", "FailedMount", seconds=20)
     same(t, "persistentVolumeClaim: local without its folder", told[2], 'MountVolume.NewMounter initialization failed for volume "pv-none" : '
          f'path "{n.host}/claim/none" does not exist')
+
+
+def test_ephemeral(t, n):
+    """A claim of the pod itself, as a controller would make it."""
+    template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}}
+    os.makedirs(n.host + "/claim/eph")
+    for name in ("eph", "eph-other"):
+        made = create(n, name, {"v": {"ephemeral": {"volumeClaimTemplate": template}}}, "echo own >/v/file; cat /v/file")
+        bind(n, name + "-v", {"local": {"path": n.host + "/claim/eph"}}, owner=made if name == "eph" else None)
+    same(t, "ephemeral: the claim of the pod", finish(n, "eph"), "own\n")
+    told = n.seen.event("eph-other", "FailedMount", "not owner", seconds=20)
+    same(t, "ephemeral: that of somebody else", told[2], "Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], "
+         "failed to process volumes=[v]: PVC default/eph-other-v was not created for pod default/eph-other (pod is not owner)")
+
+
+def test_csi(t, n):
+    create(n, "csi", {"v": {"csi": {"driver": "nobody.example.org"}}})
+    told = n.seen.event("csi", "FailedMount", seconds=20)
+    same(t, "csi: a driver that is not there", told[2], FAILED.format(
+        "v", "kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name nobody.example.org not found in the list of registered CSI drivers"))
 
 
 def test_nfs(t, n):
@@ -384,6 +405,23 @@ def test_fs_group(t, n):
     same(t, "fsGroup: OnRootMismatch looks at the top only", finish(n, "groupmatch"), "2000 2775\n0 600\n2000 2775\n2000 660\n")
 
 
+def test_crash(t, n):
+    """What was mounted for a pod that went away while there was no kubelet is removed by the next one."""
+    volumes = {"mem": {"emptyDir": {"medium": "Memory"}}, "sec": {"secret": {"secretName": "sec"}}, "lo": {"persistentVolumeClaim": {"claimName": "lo"}}}
+    for name in ("crash-goes", "crash-stays"):
+        create(n, name, volumes, "sleep 1000", {"mem": {"subPath": "a/b"}})
+    for name in ("crash-goes", "crash-stays"):
+        n.seen.wait(name, lambda p: p["status"].get("phase") == "Running", 30, "Running")
+    goes, stays = (n.pod(name)["metadata"]["uid"] for name in ("crash-goes", "crash-stays"))
+    n.kill_kubelet()
+    n.server.request("DELETE", "/api/v1/namespaces/default/pods/crash-goes", {"gracePeriodSeconds": 0})
+    n.start_kubelet()
+    tap.wait_for(lambda: not any(goes in one for one in n.leftovers()), 20)
+    left = n.leftovers()
+    t.check("after a crash, what is left of a pod is removed", not any(goes in one for one in left), left)
+    t.check("and that of others stays", sum(stays in one for one in left) > 3 and n.phase("crash-stays") == "Running", left)
+
+
 def test_nothing_is_left(t, n):
     pods.leave_nothing(t, n)
     with open("/proc/self/mountinfo") as f:
@@ -393,9 +431,9 @@ def test_nothing_is_left(t, n):
 
 
 TESTS = [test_empty_dir_limit, test_updates, test_propagation, test_empty_dir, test_host_path, test_host_path_wrong, test_config_map,
-         test_config_map_missing, test_secret, test_downward, test_projected, test_image, test_claims, test_nfs, test_sub_path,
+         test_config_map_missing, test_secret, test_downward, test_projected, test_image, test_claims, test_ephemeral, test_csi, test_nfs, test_sub_path,
          test_sub_path_tricks, test_read_only, test_fs_group]
 
 
 if __name__ == "__main__":
-    pods.run("volumes", TESTS, [test_nothing_is_left])
+    pods.run("volumes", TESTS, [test_crash, test_nothing_is_left])

@@ -115,7 +115,7 @@ class Watch:
                     raise TimeoutError(complain())
             return value
 
-    def ever(self, name, condition, seconds=30, what="", namespace="default", begin=0):
+    def ever(self, name, condition, seconds=60, what="", namespace="default", begin=0):
         """Until the condition has been true of a state of the pod: that state. begin: how many states do not count."""
         def look():
             nonlocal begin
@@ -127,11 +127,11 @@ class Watch:
             return None
         return self.until(look, seconds, lambda: f"pod {name}: {what or 'the condition'} did not come true: {self.show(name, namespace)}")
 
-    def wait(self, name, condition, seconds=30, what="", namespace="default"):
+    def wait(self, name, condition, seconds=60, what="", namespace="default"):
         """The same of the state of now, and those that follow."""
         return self.ever(name, condition, seconds, what, namespace, max(0, len(self.pods.get((namespace, name), [])) - 1))
 
-    def gone(self, name, seconds=30, namespace="default"):
+    def gone(self, name, seconds=60, namespace="default"):
         return self.until(lambda: (self.pods.get((namespace, name)) or [0])[-1] is None, seconds, lambda: f"pod {name} is still there: "
                           f"{self.show(name, namespace)}")
 
@@ -152,7 +152,7 @@ class Watch:
             return [(e["type"], e["reason"], e["message"], e.get("count") or 1) for e in self.told.values()
                     if e["involvedObject"]["name"] == name and e["metadata"]["namespace"] == namespace]
 
-    def event(self, name, reason, message="", seconds=10, namespace="default"):
+    def event(self, name, reason, message="", seconds=30, namespace="default"):
         """Until there is an event of this reason, whose message has that in it."""
         def look():
             return next((e for e in self.events(name, namespace) if e[1] == reason and message in e[2]), None)

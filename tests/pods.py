@@ -1,6 +1,7 @@
 """What tests of whole pods have in common: many pods at the same time on one node of tests/nodes.py, each with a script whose output tells
 what it saw. The first argument of such a test is the runtime below the kubelet: c8s, or containerd."""
 import os
+import signal
 import sys
 
 import nodes
@@ -88,6 +89,9 @@ def run(what, tests, after=(), prepare=None, **node):
             case.run(n)
             for found in case.found:
                 t.check(*found)
-        if t.failed:
+        if not t.failed:
+            n.kill_kubelet(signal.SIGTERM)
+            t.check("the kubelet ends in good order", n.process.returncode == 0, f"{n.process.returncode}\n{n.said()[-6000:]}")
+        else:
             print("# " + n.said()[-8000:].replace("\n", "\n# "))
     t.close()
