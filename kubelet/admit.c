@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "codec/atoms.h"
 #include "kubelet/admit_priv.h"
+#include "kubelet/pod_rules.h"
 #include "machinery/node_selector.h"
 #include "machinery/resources.h"
 
@@ -267,7 +268,7 @@ static bool others_allow(const struct check *c)
 		return predicate(c, "NodeName", "node(s) didn't match the requested node name");
 	if (!ports_are_free(in))
 		return predicate(c, "NodePorts", "node(s) didn't have free ports for the requested pod ports");
-	if (!admit_is_static(in->pod) && is_tainted(in))
+	if (!pod_is_static(in->pod) && is_tainted(in))
 		return predicate(c, "TaintToleration", "node(s) had taints that the pod didn't tolerate");
 	return true;
 }

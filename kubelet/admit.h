@@ -19,8 +19,6 @@ struct admit_input {
  */
 bool admit_pod(const struct kubelet_node *n, struct arena *a, const struct admit_input *in, str *ret_reason, str *ret_message);
 
-/* Of a file or URL, not of the API server. */
-bool admit_is_static(struct val pod);
 /* It may make room for itself: static and mirror pods, and those of priority system-cluster-critical and above. */
 bool admit_is_critical(struct val pod);
 /*

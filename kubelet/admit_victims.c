@@ -5,21 +5,14 @@
 #include "base/buf.h"
 #include "codec/atoms.h"
 #include "kubelet/admit_priv.h"
+#include "kubelet/pod_rules.h"
 #include "machinery/resources.h"
 
 enum { SYSTEM_CRITICAL = 2000000000, MESSAGE_MAX = 16 << 10 };
 
-static str annotation(struct val pod, str key) { return val_as_str(val_find(val_get(pod, metadata, annotations), key)); }
-
-bool admit_is_static(struct val pod)
-{
-	str source = annotation(pod, STR("kubernetes.io/config.source"));
-	return source.n && !str_eq(source, STR("api"));
-}
-
 bool admit_is_critical(struct val pod)
 {
-	return admit_is_static(pod) || val_exists(val_find(val_get(pod, metadata, annotations), STR("kubernetes.io/config.mirror"))) ||
+	return pod_is_static(pod) || val_exists(val_find(val_get(pod, metadata, annotations), STR("kubernetes.io/config.mirror"))) ||
 	       val_int(pod, spec, priority) >= SYSTEM_CRITICAL;
 }
 

@@ -27,16 +27,6 @@ static bool next_word(str *text, str *ret)
 	return ret->n > 0;
 }
 
-static struct val find_spec(struct val pod, str name)
-{
-	static const atom lists[] = { A_initContainers, A_containers, A_ephemeralContainers };
-	struct val found = VAL_EMPTY;
-
-	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-		found = val_exists(found) ? found : find_named(val_member(val_get(pod, spec), lists[i]), name);
-	return found;
-}
-
 static struct val fake_container(struct arena *a, struct val pod, str word)
 {
 	str name, rest, state, attempt;
@@ -62,7 +52,7 @@ static struct val fake_container(struct arena *a, struct val pod, str word)
 	}
 	struct val notes = val_object(a, (const struct member[]){
 		{ atom_make(a, STR("io.kubernetes.container.hash")),
-		  VAL_STR(changed ? STR("0") : arena_printf(a, "%x", (unsigned)container_hash(find_spec(pod, name)))) },
+		  VAL_STR(changed ? STR("0") : arena_printf(a, "%x", (unsigned)container_hash(pod_find_container(pod, name)))) },
 		{ atom_make(a, STR("io.kubernetes.container.restartCount")), VAL_STR(attempt) } }, 2);
 	int64_t at = (100 + 10 * n) * INT64_C(1000000000);
 	return OBJECT(a, F(id, VAL_STR(arena_printf(a, STR_FMT "%d", STR_ARG(name), (int)n))),

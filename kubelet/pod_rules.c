@@ -41,6 +41,16 @@ struct val find_named(struct val list, str name)
 	return VAL_EMPTY;
 }
 
+struct val pod_find_container(struct val pod, str name)
+{
+	static const atom lists[] = { A_containers, A_initContainers, A_ephemeralContainers };
+	struct val found = VAL_EMPTY;
+
+	for (size_t i = 0; i < ARRAY_LEN(lists) && !val_exists(found); i++)
+		found = find_named(val_member(val_get(pod, spec), lists[i]), name);
+	return found;
+}
+
 /* The first rule that knows what to do about this exit code; VAL_NONE: none does. */
 static struct val find_rule(struct val container, int64_t exit_code)
 {

@@ -19,6 +19,8 @@ int64_t resources_cpu_milli(struct val resources);
 int64_t resources_memory(struct val resources);
 /* The object of that name in a list (containers, their statuses); VAL_NONE: there is none. */
 struct val find_named(struct val list, str name);
+/* The container of that name in spec, of whichever list; VAL_NONE: there is none. */
+struct val pod_find_container(struct val pod, str name);
 
 /* Whether a container that ended with this code starts again, by its rules, its policy or that of the pod. */
 bool container_restarts_after(struct val pod, struct val container, int64_t exit_code);

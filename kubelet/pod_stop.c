@@ -33,18 +33,6 @@ struct stop {
 	bool done, calling;
 };
 
-static struct val container_spec(struct val pod, str name)
-{
-	static const atom lists[] = { A_containers, A_initContainers, A_ephemeralContainers };
-
-	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-		struct val c = find_named(val_member(val_get(pod, spec), lists[i]), name);
-		if (val_exists(c))
-			return c;
-	}
-	return VAL_EMPTY;
-}
-
 /* What a container without a pod says about itself: an orphan's hook runs, too. */
 static struct val spec_from_labels(struct arena *a, struct val status)
 {
@@ -119,7 +107,7 @@ int pod_stop_container(struct pod *p, struct arena *a, struct val pod, struct va
 		       int64_t grace_s, struct err *err)
 {
 	str name = val_str(status, metadata, name);
-	struct val container = container_spec(pod, name);
+	struct val container = pod_find_container(pod, name);
 
 	if (grace_s == STOP_GRACE_OWN)
 		grace_s = own_grace_s(pod, container, status, reason);
@@ -251,7 +239,7 @@ static int stop_containers(struct pod *p, struct arena *a, struct val pod, const
 		enum cri_state state = container_cri_state(*c);
 		if (state != CRI_RUNNING && state != CRI_UNKNOWN)
 			continue;
-		struct val container = val_has(pod, spec) ? container_spec(pod, val_str(*c, metadata, name)) : spec_from_labels(a, *c);
+		struct val container = val_has(pod, spec) ? pod_find_container(pod, val_str(*c, metadata, name)) : spec_from_labels(a, *c);
 		all.stops[all.n++] = (struct stop){ &all, *c, container, turn_of(pod, val_str(*c, metadata, name)), false, false };
 	}
 	for (size_t i = 0; i < all.n && r >= 0; i++)

@@ -72,16 +72,6 @@ static int64_t deadline_ns(const struct look *l)
 
 /* ---- the view ---- */
 
-static struct val container_in_spec(struct val pod, str name)
-{
-	static const atom lists[] = { A_initContainers, A_containers, A_ephemeralContainers };
-	struct val found = VAL_EMPTY;
-
-	for (size_t i = 0; i < ARRAY_LEN(lists) && !val_exists(found); i++)
-		found = find_named(val_member(val_get(pod, spec), lists[i]), name);
-	return found;
-}
-
 /* Whether a run that has ended is followed by another. Init containers that have done their work do not run again. */
 static bool runs_again(const struct look *l, struct val container)
 {
@@ -307,7 +297,7 @@ static void tell_backoffs(struct look *l)
 {
 	for (size_t i = 0; i < l->p->n_containers; i++) {
 		struct container_memory *m = &l->p->containers[i];
-		struct val c = container_in_spec(l->pod, m->note.name);
+		struct val c = pod_find_container(l->pod, m->note.name);
 		if (m->note.backoff_until_ns <= l->view.now_ns || !val_exists(c) || !runs_again(l, c))
 			continue;
 		int64_t told_ms = m->backoff_told_ns ? (clock_now_ns() - m->backoff_told_ns) / NS_PER_MS : INT64_MAX;

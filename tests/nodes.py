@@ -212,10 +212,23 @@ class Node:
 
     def start_runtime(self):
         """The runtime as a process of its own, where the kubelet has none inside."""
-        with open(os.path.join(self.folder, "runtime.log"), "ab") as log:
+        path = os.path.join(self.folder, "runtime.log")
+        with open(path, "ab") as log:
             begin = log.tell()
             self.runtime_process = subprocess.Popen([C8S, "runtime", "--cgroup-parent", self.cgroup, *self.runtime_flags()], stdout=log, stderr=log)
-        wait_until(lambda: " ready " in open(f"{self.folder}/runtime.log").read()[begin:], what="the runtime")
+
+        def said():
+            with open(path, "rb") as f:
+                f.seek(begin)
+                return f.read().decode(errors="replace")
+        try:
+            wait_until(lambda: " ready " in said() or self.runtime_process.poll() is not None, 60, "the runtime")
+        except TimeoutError:
+            self.runtime_process.send_signal(signal.SIGUSR2)
+            time.sleep(0.5)
+            raise RuntimeError(f"the runtime is not ready:\n{said()[-6000:]}") from None
+        if self.runtime_process.poll() is not None:
+            raise RuntimeError(f"the runtime ended with {self.runtime_process.returncode}:\n{said()[-4000:]}")
 
     def endpoint(self):
         return self.containerd.endpoint if self.containerd else f"unix://{self.state}/cri.sock"
