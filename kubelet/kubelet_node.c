@@ -4,12 +4,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "codec/atoms.h"
 #include "kubelet/kubelet_priv.h"
 #include "kubelet/node_machine.h"
 #include "oci/cgroup.h"
+
+#define BACKOFF_MAX_NS (300 * NS_PER_S)
 
 /* The address that packets to elsewhere would come from; "" if there is no way. Nothing is sent. */
 static str own_address(struct arena *a, int family)
@@ -103,7 +106,12 @@ int kubelet_node_make(struct kubelet *k, struct err *err)
 	n->cfs_period_us = config_duration_ns(val_get(c, cpuCFSQuotaPeriod)) / 1000;
 	n->swap_limited = str_eq(val_str(c, memorySwap, swapBehavior), STR("LimitedSwap"));
 	n->swap_bytes = m.swap_bytes;
+	n->swap_controller = access(n->cgroup_v2 ? "/sys/fs/cgroup/init.scope/memory.swap.max" : "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes",
+				    F_OK) == 0;
 	n->hooks = &k->hooks;
+	k->backoff_max_ns = config_duration_ns(val_get(c, crashLoopBackOff, maxContainerRestartPeriod));
+	if (!k->backoff_max_ns)
+		k->backoff_max_ns = BACKOFF_MAX_NS;
 	if ((r = file_make_dirs(arena_str(&k->arena, n->root).p, 0750, err)) < 0 ||
 	    (r = file_make_dirs(arena_join(&k->arena, n->root, STR("/pods")).p, 0750, err)) < 0 ||
 	    (r = file_make_dirs(arena_str(&k->arena, n->log_root).p, 0755, err)) < 0)

@@ -61,6 +61,7 @@ struct kubelet {
 	struct arena arena;           /* of texts that live as long as the kubelet */
 	str shutdown;                 /* "" or why the node goes down */
 	str runtime_name;             /* in containerID */
+	int64_t backoff_max_ns;       /* longest wait before a container that crashes is started again */
 	bool recursive_readonly;      /* the runtime can mount so */
 	struct frozen *runtime_status; /* runtime.v1.StatusResponse, as of the last question; NULL: it does not answer */
 	str network_problem;          /* why pods of their own network have to wait; "": they need not. In runtime_status or a constant. */

@@ -491,12 +491,13 @@ void pod_actions_compute(struct arena *a, const struct pod_view *v, const struct
 
 /* ---- back-off ---- */
 
-int64_t crash_backoff_next(struct crash_backoff *b, int64_t started_ns, int64_t finished_ns)
+int64_t crash_backoff_next(struct crash_backoff *b, int64_t started_ns, int64_t finished_ns, int64_t most)
 {
-	static const int64_t first = 10 * NS_PER_S, most = 300 * NS_PER_S;
+	static const int64_t forgiven = 600 * NS_PER_S;
+	const int64_t first = MIN(10 * NS_PER_S, most);
 	int64_t wait = 0;
 
-	if (!b->delay_ns || finished_ns - MAX(b->last_ns, started_ns) > 2 * most) {
+	if (!b->delay_ns || finished_ns - MAX(b->last_ns, started_ns) > forgiven) {
 		b->delay_ns = first;
 	} else {
 		wait = b->delay_ns;

@@ -58,12 +58,12 @@ bool container_is_resized(struct val of_pod, struct val container, struct val po
 
 /*
  * Restart back-off, one per container, of zeros at first; asked once at each end of it: how long it waits from then on. The first
- * restart is at once, the next after 10 s, doubling to 300 s, and anew after 600 s of running. delay_ns is what the wait after that
+ * restart is at once, the next after 10 s, doubling to max_ns (no wait is longer), and anew after 600 s of running. delay_ns is what the wait after that
  * will be, last_ns when it was to start.
  */
 struct crash_backoff {
 	int64_t delay_ns, last_ns;
 };
-int64_t crash_backoff_next(struct crash_backoff *b, int64_t started_ns, int64_t finished_ns);
+int64_t crash_backoff_next(struct crash_backoff *b, int64_t started_ns, int64_t finished_ns, int64_t max_ns);
 
 #endif

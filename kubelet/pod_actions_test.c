@@ -300,20 +300,25 @@ TEST(pod_actions_resize)
 TEST(crash_backoff)
 {
 	static const int waits[] = { 0, 10, 20, 40, 80, 160, 300, 300 };
-	struct crash_backoff b = { 0 };
+	static const int64_t MOST = 300 * NS_PER_S, LITTLE = 2 * NS_PER_S;
+	struct crash_backoff b = { 0 }, quick = { 0 };
 	int64_t now = 1000 * NS_PER_S;
 
 	for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
-		int64_t wait = crash_backoff_next(&b, now - NS_PER_S, now);
+		int64_t wait = crash_backoff_next(&b, now - NS_PER_S, now, MOST);
 		CHECK_INT(wait / NS_PER_S, waits[i]);
 		now += wait + 2 * NS_PER_S;
 	}
 	/* One that never came to run has no start. */
-	CHECK_INT(crash_backoff_next(&b, 0, now) / NS_PER_S, 300);
+	CHECK_INT(crash_backoff_next(&b, 0, now, MOST) / NS_PER_S, 300);
 	/* 600 s are not yet enough; more are. */
 	now = b.last_ns + 600 * NS_PER_S;
-	CHECK_INT(crash_backoff_next(&b, now - 600 * NS_PER_S, now) / NS_PER_S, 300);
+	CHECK_INT(crash_backoff_next(&b, now - 600 * NS_PER_S, now, MOST) / NS_PER_S, 300);
 	now = b.last_ns + 601 * NS_PER_S;
-	CHECK_INT(crash_backoff_next(&b, now - 601 * NS_PER_S, now), 0);
-	CHECK_INT(crash_backoff_next(&b, now, now + NS_PER_S) / NS_PER_S, 10);
+	CHECK_INT(crash_backoff_next(&b, now - 601 * NS_PER_S, now, MOST), 0);
+	CHECK_INT(crash_backoff_next(&b, now, now + NS_PER_S, MOST) / NS_PER_S, 10);
+	/* As little as is asked for. */
+	CHECK_INT(crash_backoff_next(&quick, now, now + NS_PER_S, LITTLE), 0);
+	CHECK_INT(crash_backoff_next(&quick, now + NS_PER_S, now + 2 * NS_PER_S, LITTLE), LITTLE);
+	CHECK_INT(crash_backoff_next(&quick, now + 4 * NS_PER_S, now + 5 * NS_PER_S, LITTLE), LITTLE);
 }

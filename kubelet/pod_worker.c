@@ -97,7 +97,7 @@ static void count_end(struct look *l, struct container_memory *m, struct val con
 	m->note.backoff_until_ns = 0;
 	if (!runs_again(l, container) || p->stage != POD_WANTED)
 		return;
-	int64_t wait_ns = crash_backoff_next(&m->backoff, val_int(status, startedAt), val_int(status, finishedAt));
+	int64_t wait_ns = crash_backoff_next(&m->backoff, val_int(status, startedAt), val_int(status, finishedAt), l->k->backoff_max_ns);
 	if (!wait_ns)
 		return;
 	m->note.backoff_until_ns = val_int(status, finishedAt) + wait_ns;
@@ -401,7 +401,7 @@ static bool starts_at_once(struct look *l, str name)
 		struct crash_backoff next = m->backoff;
 		if (!str_eq(val_str(*c, metadata, name), name) || container_cri_state(*c) != CRI_EXITED)
 			continue;
-		int64_t wait_ns = crash_backoff_next(&next, val_int(*c, startedAt), val_int(*c, finishedAt));
+		int64_t wait_ns = crash_backoff_next(&next, val_int(*c, startedAt), val_int(*c, finishedAt), l->k->backoff_max_ns);
 		if (wait_ns && val_int(*c, finishedAt) + wait_ns > clock_wall_ns())
 			return false;
 		m->backoff = next;
