@@ -9,7 +9,7 @@
 #include "net/tls.h"
 
 enum {
-	CALLS_MAX = 200,              /* on one connection; servers take 250 */
+	CALLS_MAX = 100,              /* on one connection: so many kube-apiserver takes; what is beyond would wait */
 	AHEAD_MAX = 64 * 1024,        /* what is not read yet, before the server is made to wait */
 	BODY_MAX = 4 << 20,           /* nothing comes near it: a server has that little credit */
 	CONNECT_MS = 30000,
@@ -30,6 +30,7 @@ struct connection {
 	struct shared *all;
 	struct list link;
 	struct http2_client *client;
+	bool connecting;              /* it counts among n_connecting */
 	bool takes_calls;
 	size_t n_calls;
 	const char *host;
@@ -76,8 +77,10 @@ static void on_changed(struct http2_client *client, void *arg)
 	struct connection *c = arg;
 	bool takes = !http2_client_draining(client);
 
-	if (takes && !c->takes_calls)
+	if (takes && c->connecting) {
+		c->connecting = false;
 		c->all->n_connecting--;
+	}
 	c->client = client;
 	c->takes_calls = takes;
 	fiber_cond_broadcast(&c->all->changed);
@@ -116,7 +119,7 @@ static int connection_main(void *arg)
 
 	(void)connect_and_run(c, &err);
 	log_debug("a shared connection has ended", KV("reason", &err));
-	if (!c->client) { /* it never took any */
+	if (c->connecting) { /* it never took any */
 		s->n_connecting--;
 		s->n_failed++;
 	}
@@ -141,6 +144,7 @@ static int connection_begin(struct shared *s, const struct url *url, struct err 
 		return r;
 	}
 	list_add(&s->connections, &c->link);
+	c->connecting = true;
 	s->n_connecting++;
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
  * Answers are kept as long as they say, by image, by registry or for all, and for the service account whose token was part of the
- * question. Those who ask a program the same at the same time wait for the first, and then look whether its answer was kept.
+ * question. Those who ask a program the same at the same time get the answer, or the error, of the first.
  */
 #include "kubelet/credential_provider.h"
 
@@ -31,11 +31,20 @@ struct kept {
 	char key[];
 };
 
+/* A question under way, and then its answer for all who have asked the same meanwhile. */
+struct flight {
+	unsigned users;
+	bool done;
+	int result;
+	struct frozen *auth;          /* NULL: it failed */
+	struct err err;
+};
+
 struct provider {
 	struct val config;            /* kubeletconfig/v1.CredentialProvider */
 	const char *program;
 	struct map kept;              /* struct kept by key */
-	struct map asking;            /* questions under way: the key, value is the provider itself */
+	struct map asking;            /* struct flight by key: questions under way */
 	struct fiber_cond answered;
 };
 
@@ -269,22 +278,59 @@ static int ask_anew(const struct question *q, struct val *ret, struct err *err)
 	return 0;
 }
 
+static void flight_unuse(struct flight *f)
+{
+	if (--f->users)
+		return;
+	frozen_unref(f->auth);
+	free(f);
+}
+
+/* (suspends) The answer to another's question. 1: the other has given up. */
+static int ask_along(const struct question *q, struct flight *f, struct val *ret, struct err *err)
+{
+	int r = 0;
+
+	f->users++;
+	while (r == 0 && !f->done)
+		r = fiber_cond_wait(&q->p->answered, err);
+	if (r == 0 && f->result == 0) {
+		*ret = val_copy(q->arena, f->auth->val);
+	} else if (r == 0 && f->result == -ERR_CANCELED) {
+		r = 1;
+	} else if (r == 0) {
+		*err = f->err;
+		r = f->result;
+	}
+	flight_unuse(f);
+	return r;
+}
+
 /* (suspends) */
 static int ask(const struct question *q, struct val *ret, struct err *err)
 {
 	struct provider *p = q->p;
+	struct flight *f;
 	str key = arena_printf(q->arena, "%zu:" STR_FMT STR_FMT STR_FMT, q->image.n, STR_ARG(q->image), STR_ARG(q->account_key), STR_ARG(q->token));
 	int r;
 
-	while (map_get(&p->asking, key))
-		if ((r = fiber_cond_wait(&p->answered, err)) < 0)
+	while ((f = map_get(&p->asking, key)))
+		if ((r = ask_along(q, f, ret, err)) <= 0)
 			return r;
 	if (find_kept(q, ret))
 		return 0;
-	(void)map_put(&p->asking, key, p);
-	r = ask_anew(q, ret, err);
+	f = mem_zalloc(sizeof(*f));
+	f->users = 1;
+	(void)map_put(&p->asking, key, f);
+	f->result = r = ask_anew(q, ret, &f->err);
+	if (r == 0)
+		f->auth = val_freeze(*ret);
+	else
+		*err = f->err;
+	f->done = true;
 	(void)map_remove(&p->asking, key);
 	fiber_cond_broadcast(&p->answered);
+	flight_unuse(f);
 	return r;
 }
 

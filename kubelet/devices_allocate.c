@@ -196,8 +196,10 @@ static int choose(struct wish *w, struct err *err)
 	struct val free = available(w, r);
 	if ((int64_t)val_len(free) < w->needed)
 		return unavailable(w, free, err);
-	CLEANUP(device_plugin_unrefp) struct device_plugin *p = device_plugin_ref(r);
+	struct device_plugin *p = device_plugin_ref(r);
 	int code = preferred(w, p, free, &wanted, err);
+	/* This may suspend, and so comes before the choice, which is noted only by the caller. */
+	device_plugin_unref(p);
 	if (code < 0)
 		return code;
 	/* Much may have happened. */

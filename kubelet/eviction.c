@@ -159,8 +159,13 @@ static bool evict_one(struct eviction *e, struct arena *a, struct val pods, cons
 	str resource = signal_facts[t->signal].resource;
 	struct val stats = e->o.stats ? val_get(stats_summary(e->o.stats, a, signal_facts[t->signal].pressure == PRESSURE_MEMORY), pods) : VAL_EMPTY;
 	size_t n;
-	struct candidate *all = eviction_rank(a, pods, stats, t->signal, &e->disks, &n);
 
+	/* The runtime does not answer: all would look alike, and anybody would go. */
+	if (e->o.stats && !val_len(stats)) {
+		log_warn("no figures of pods: none is evicted");
+		return false;
+	}
+	struct candidate *all = eviction_rank(a, pods, stats, t->signal, &e->disks, &n);
 	for (size_t i = 0; i < n; i++) {
 		struct val pod = all[i].pod;
 		str message = eviction_message(a, &all[i], resource, t, o);

@@ -280,9 +280,10 @@ static int64_t free_above_mark(struct images_manager *m, struct arena *a, struct
 static void prune(struct images_manager *m, struct arena *a)
 {
 	struct val images;
+	int64_t began_s = clock_wall_ns() / NS_PER_S;
 
 	if (images_list(m, a, &images, NULL) == 0)
-		image_records_prune(m, images);
+		image_records_prune(m, images, began_s);
 }
 
 int64_t images_manager_collect(struct images_manager *m, struct val in_use, struct err *err)

@@ -52,8 +52,8 @@ int image_records_verify(struct images_manager *m, struct arena *a, str image, s
 /* A pull begins; and it ended, with these credentials (NULL: without any), or (ref empty) failed. */
 void image_records_intend(struct images_manager *m, str image);
 void image_records_pulled(struct images_manager *m, str image, str ref, const struct image_credential *used);
-/* Forgets what is not among these (list of runtime.v1.Image). */
-void image_records_prune(struct images_manager *m, struct val images);
+/* Forgets what is not among these (list of runtime.v1.Image), unless it was updated since they were asked for (seconds since 1970). */
+void image_records_prune(struct images_manager *m, struct val images, int64_t began_s);
 void image_records_load(struct images_manager *m);
 void image_records_done(struct images_manager *m);
 

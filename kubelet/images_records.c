@@ -260,14 +260,16 @@ void image_records_pulled(struct images_manager *m, str image, str ref, const st
 	remove_object(m, "pulling", image);
 }
 
-void image_records_prune(struct images_manager *m, struct val images)
+void image_records_prune(struct images_manager *m, struct val images, int64_t began_s)
 {
 	struct map_iter it = map_iter(&m->records);
 	struct record *r;
 	str ref;
 
 	while ((r = map_next(&it, &ref))) {
-		bool there = false;
+		struct timestamp updated;
+		/* Pulled while the list was on its way: not in it, but there. */
+		bool there = time_parse(val_str(r->value->val, lastUpdatedTime), &updated, NULL) == 0 && updated.seconds >= began_s;
 		VAL_EACH(image, images)
 			there |= str_eq(val_str(*image, id), ref);
 		if (there)

@@ -21,6 +21,8 @@ enum {
 	CLEAN_MS = 30000,                             /* what pods have left */
 	IMAGES_MS = 300000,
 	EVICTION_WAIT_MS = 10000, EVICTION_TRY_MS = 50, /* for the pods to be known */
+	EVICT_WAIT_MIN_S = 10,                        /* for a pod to end that is evicted; more where its grace is longer */
+	EVICT_CLEAN_S = 30,                           /* and for its volumes to go */
 	FIRST_POD_ID = 65536,                         /* of those for user namespaces: below are the node's own users */
 };
 
@@ -205,10 +207,33 @@ static bool container_runs(void *arg, str uid, str container)
 	return false;
 }
 
+/* (suspends) Until the pod has ended, but not much longer than its grace: a runtime that hangs must not keep others from being evicted. */
 static int evict(void *arg, struct val pod, str reason, str message, struct val condition, int64_t grace_s, struct err *err)
 {
 	struct kubelet *k = arg;
-	return pods_evict(k->pods, val_str(pod, metadata, uid), reason, message, condition, grace_s, true, err);
+	int64_t own_s = val_int(pod, spec, terminationGracePeriodSeconds), s = MIN(grace_s >= 0 ? grace_s : own_s, (int64_t)INT32_MAX);
+	int r;
+
+	{
+		DEADLINE_SCOPE(MAX(s + s / 2, (int64_t)EVICT_WAIT_MIN_S) * 1000);
+		r = pods_evict(k->pods, val_str(pod, metadata, uid), reason, message, condition, grace_s, true, err);
+	}
+	if (r == -ERR_TIMEOUT && fiber_check(NULL) >= 0)
+		kubelet_event(k, pod, STR_NONE, true, "ExceededGracePeriod",
+			      STR("Container runtime did not kill the pod within specified grace period."));
+	return r;
+}
+
+/* The same for those that make room: what the pod's volumes hold is free only when they are gone; before, others would end for nothing. */
+static int evict_for_room(void *arg, struct val pod, str reason, str message, struct val condition, int64_t grace_s, struct err *err)
+{
+	struct kubelet *k = arg;
+	int r = evict(arg, pod, reason, message, condition, grace_s, err);
+
+	for (int i = 0; i < EVICT_CLEAN_S && !pods_is_gone(k->pods, val_str(pod, metadata, uid)); i++)
+		if (fiber_sleep_ms(1000, NULL) < 0)
+			break;
+	return r;
 }
 
 static void node_changed(void *arg)
@@ -248,9 +273,12 @@ static void network_problem(struct kubelet *k)
 		if (!str_eq(val_str(*c, type), STR("NetworkReady")))
 			continue;
 		k->network_problem = STR_NONE;
-		if (!val_bool(*c, status))
-			k->network_problem = arena_printf(&k->arena, "container runtime network not ready: NetworkReady=false reason:" STR_FMT
-							  " message:" STR_FMT, STR_ARG(val_str(*c, reason)), STR_ARG(val_str(*c, message)));
+		if (val_bool(*c, status))
+			continue;
+		CLEANUP(arena_done) struct arena a = ARENA_INIT;
+		text_set(&k->network_text, arena_printf(&a, "container runtime network not ready: NetworkReady=false reason:" STR_FMT " message:" STR_FMT,
+							STR_ARG(val_str(*c, reason)), STR_ARG(val_str(*c, message))));
+		k->network_problem = str_of(k->network_text);
 	}
 }
 
@@ -663,7 +691,7 @@ static int make_parts(struct kubelet *k, struct err *err)
 							    .pod_changed = device_changed, .arg = k });
 	k->stats = stats_new(&(struct stats_options){ .node = &k->node, .cri = k->cri, .cgroups = k->cgroups, .volumes = k->volumes,
 						      .pods = active_pods, .arg = k });
-	k->eviction = eviction_new(&(struct eviction_options){ .node = &k->node, .config = c, .stats = k->stats, .pods = active_pods, .evict = evict,
+	k->eviction = eviction_new(&(struct eviction_options){ .node = &k->node, .config = c, .stats = k->stats, .pods = active_pods, .evict = evict_for_room,
 							       .free_containers = free_containers, .free_images = free_images,
 							       .event = hook_event, .changed = node_changed, .arg = k });
 	k->node_keeper = node_keeper_new(&(struct node_keeper_options){ .options = k->options, .node = &k->node, .client = k->client,
@@ -697,6 +725,8 @@ static int make_server(struct kubelet *k, struct err *err)
 static void kubelet_done(struct kubelet *k)
 {
 	SHIELD_SCOPE();
+	if (k->bundles)
+		informer_unlisten(&k->bundles_listener);
 	sources_free(k->sources);
 	if (k->first_look)
 		fiber_stop(k->first_look);
@@ -724,6 +754,7 @@ static void kubelet_done(struct kubelet *k)
 	client_free(k->client);
 	cri_close(k->cri);
 	frozen_unref(k->runtime_status);
+	text_set(&k->network_text, STR_NONE);
 	arena_done(&k->arena);
 }
 

@@ -64,7 +64,8 @@ struct kubelet {
 	int64_t backoff_max_ns;       /* longest wait before a container that crashes is started again */
 	bool recursive_readonly;      /* the runtime can mount so */
 	struct frozen *runtime_status; /* runtime.v1.StatusResponse, as of the last question; NULL: it does not answer */
-	str network_problem;          /* why pods of their own network have to wait; "": they need not. In runtime_status or a constant. */
+	str network_problem;          /* why pods of their own network have to wait; "": they need not. network_text or a constant. */
+	char *network_text;
 };
 
 /* kubelet_node.c: fills k->node. */

@@ -7,6 +7,8 @@
 
 /* Not healthy when the runtime could not be listed for so long. */
 enum { LIST_LATE_S = 180 };
+/* A port that is taken may come free. */
+enum { HEALTH_AGAIN_MS = 5000 };
 
 static struct val all_pods(void *arg, struct arena *a)
 {
@@ -68,10 +70,11 @@ static int listen_and_run(const struct http_server_options *o, str address, int6
 
 int kubelet_serve(struct kubelet *k, struct err *err)
 {
-	struct val c = k->config, webhook = val_get(c, authentication, webhook);
-	bool reviews = str_eq(val_str(c, authorization, mode), STR("Webhook")) || val_bool(webhook, enabled);
+	struct val c = k->config;
 	struct kubelet_server_options o = { .node = &k->node, .cri = k->cri, .tls = certificates_tls(k->certificates),
-		.client = reviews ? k->client : NULL, .auth = k->auth, .anonymous = val_bool(c, authentication, anonymous, enabled),
+		.client = k->client, .no_tokens = !val_bool(c, authentication, webhook, enabled),
+		.allow_all = str_eq(val_str(c, authorization, mode), STR("AlwaysAllow")), .auth = k->auth, .anonymous = val_bool(c, authentication, anonymous, enabled),
+		.no_debugging = val_has(c, enableDebuggingHandlers) && !val_bool(c, enableDebuggingHandlers),
 		.system_logs = val_bool(c, enableSystemLogHandler) ? "/var/log" : NULL, .pods = all_pods, .pod = one_pod, .summary = summary,
 		.metrics = metrics, .config = config, .alive = alive, .arg = k };
 
@@ -90,6 +93,14 @@ static int health(struct http_exchange *x, void *arg)
 
 int kubelet_serve_health(struct kubelet *k, struct err *err)
 {
-	return listen_and_run(&(struct http_server_options){ .handle = health, .arg = k }, val_str(k->config, healthzBindAddress),
-			      val_int(k->config, healthzPort), "kubelet answers health checks", err);
+	const struct http_server_options o = { .handle = health, .arg = k };
+	int r;
+
+	do {
+		struct err failed = ERR_INIT;
+		r = listen_and_run(&o, val_str(k->config, healthzBindAddress), val_int(k->config, healthzPort), "kubelet answers health checks", &failed);
+		if (r < 0 && r != -ERR_CANCELED)
+			log_error("health checks cannot be answered", KV("error", &failed));
+	} while ((r = fiber_sleep_ms(HEALTH_AGAIN_MS, err)) >= 0);
+	return r;
 }

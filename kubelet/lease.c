@@ -29,7 +29,8 @@ static int write_lease(struct lease *l, struct err *err)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const struct node_keeper *n = l->keeper;
 	struct frozen *written = NULL;
-	str uid = n->seen ? val_str(n->seen->val, metadata, uid) : STR_NONE;
+	/* A copy: the node may be seen anew while the lease is written. */
+	str uid = n->seen ? arena_str(&a, val_str(n->seen->val, metadata, uid)) : STR_NONE;
 
 	if (!l->latest && !uid.n)
 		return err_set(err, ERR_NOT_FOUND, "there is no node yet that a lease could belong to");

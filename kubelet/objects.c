@@ -178,6 +178,7 @@ static void object_free(struct object *o)
 		informer_unlisten(&o->listener);
 		informers_drop(o->informer);
 	}
+	list_remove(&o->link);
 	frozen_unref(o->kept);
 	free(o);
 }
@@ -452,10 +453,10 @@ void objects_free(struct objects *all)
 	struct map_iter it = map_iter(&all->pods);
 	for (struct pod_objects *p; (p = map_next(&it, NULL));)
 		pod_free(p);
+	map_done(&all->pods); /* before anything suspends: informers that still run look there */
 	it = map_iter(&all->objects);
 	for (struct object *o; (o = map_next(&it, NULL));)
 		object_free(o);
-	map_done(&all->pods);
 	map_done(&all->objects);
 	if (all->informers)
 		informers_free(all->informers);

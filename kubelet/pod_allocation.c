@@ -178,7 +178,7 @@ void pod_allocation_follow(struct pod *p)
 	struct frozen *was = p->allocated;
 
 	p->allocated = NULL;
-	if (p->given && !allocation_is_same(p->object->val, p->given->val))
+	if (p->given && val_has(p->object->val, spec) && !allocation_is_same(p->object->val, p->given->val))
 		p->allocated = val_freeze(allocation_apply(&a, p->object->val, p->given->val));
 	frozen_unref(was);
 }

@@ -14,6 +14,8 @@
 enum { CALL_LONG_MS = 600000 };
 /* A command and what it wrote, within reason. */
 enum { HOOK_TEXT_MAX = 64 * 1024 };
+/* A file's name has 255 bytes at most, ".log" among them. */
+enum { LINK_NAME_MAX = 251 };
 
 struct val pod_container_of(struct val pod, struct container_start start)
 {
@@ -221,8 +223,11 @@ str container_log_link(const struct kubelet_node *n, struct arena *a, struct val
 {
 	str beside = str_head(n->log_root, (size_t)MAX(str_rchr(n->log_root, '/'), (ptrdiff_t)0));
 
-	return arena_printf(a, STR_FMT "/containers/" STR_FMT "_" STR_FMT "_" STR_FMT "-" STR_FMT ".log", STR_ARG(beside),
-			    STR_ARG(val_str(pod, metadata, name)), STR_ARG(val_str(pod, metadata, namespace)), STR_ARG(container), STR_ARG(id));
+	str name = arena_printf(a, STR_FMT "_" STR_FMT "_" STR_FMT "-" STR_FMT, STR_ARG(val_str(pod, metadata, name)),
+				STR_ARG(val_str(pod, metadata, namespace)), STR_ARG(container), STR_ARG(id));
+
+	name = str_head(name, MIN(name.n, (size_t)LINK_NAME_MAX));
+	return arena_printf(a, STR_FMT "/containers/" STR_FMT ".log", STR_ARG(beside), STR_ARG(name));
 }
 
 static void link_log(struct starting *s)

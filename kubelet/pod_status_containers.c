@@ -5,13 +5,14 @@
  */
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "codec/atoms.h"
 #include "codec/time.h"
 #include "kubelet/pod_rules.h"
 #include "kubelet/pod_status_priv.h"
 
-enum { EXIT_UNKNOWN = 137 };
+enum { EXIT_UNKNOWN = 137, TEXT_BYTES_MAX = 1 << 20 };
 
 /* A core/v1.ContainerStatus being made. */
 struct draft {
@@ -43,9 +44,25 @@ struct val status_time(struct arena *a, int64_t ns)
 
 struct val status_text(str s) { return s.n ? VAL_STR(s) : VAL_EMPTY; }
 
+/* What is no UTF-8 is replaced, as JSON would: else what the API server then has would never be what was told. */
+static str clean_text(struct arena *a, str s)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(TEXT_BYTES_MAX);
+
+	if (str_is_utf8(s))
+		return s;
+	while (s.n) {
+		uint32_t rune;
+		size_t n = str_rune(s, &rune);
+		buf_add(&b, n ? str_head(s, n) : STR("\xef\xbf\xbd"));
+		s = str_skip(s, n ? n : 1);
+	}
+	return arena_str(a, buf_str(&b));
+}
+
 static struct val waiting(struct arena *a, str reason, str message)
 {
-	return OBJECT(a, F(waiting, OBJECT(a, F(reason, status_text(reason)), F(message, status_text(message)))));
+	return OBJECT(a, F(waiting, OBJECT(a, F(reason, status_text(reason)), F(message, status_text(clean_text(a, message))))));
 }
 
 /* Ended, without anybody having seen how. */
@@ -79,7 +96,7 @@ static struct val exited(const struct list_context *x, struct val cri, str id)
 	struct arena *a = x->arena;
 
 	return OBJECT(a, F(terminated, OBJECT(a, F(exitCode, val_of_int(val_int(cri, exitCode))), F(reason, val_get(cri, reason)),
-					      F(message, status_text(cut_message(x->v->pod, val_str(cri, message)))),
+					      F(message, status_text(clean_text(a, cut_message(x->v->pod, val_str(cri, message))))),
 					      F(startedAt, status_time(a, val_int(cri, startedAt))),
 					      F(finishedAt, status_time(a, val_int(cri, finishedAt))),
 					      F(containerID, VAL_STR(id)))));

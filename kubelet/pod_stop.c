@@ -12,7 +12,7 @@
 #include "kubelet/pods_priv.h"
 
 /* A container always gets a moment, whatever its hook has used up; a call may take that much longer than the grace that it grants. */
-enum { GRACE_MIN_S = 2, CALL_MARGIN_MS = 120000 };
+enum { GRACE_MIN_S = 2, GRACE_MAX_S = INT32_MAX, CALL_MARGIN_MS = 120000 };
 
 /* Containers that end together. */
 struct stopping {
@@ -23,6 +23,7 @@ struct stopping {
 	size_t n;
 	int failed;
 	struct err err;
+	bool shortened;               /* grace_s is less than it was */
 	struct fiber_cond ended;      /* one of them has */
 };
 
@@ -31,6 +32,7 @@ struct stop {
 	struct val status, container;
 	unsigned turn;                /* ends after those of smaller ones */
 	bool done, calling;
+	bool hooking, hurried;        /* its hook runs; it has been told of the shorter grace */
 };
 
 /* What a container without a pod says about itself: an orphan's hook runs, too. */
@@ -57,7 +59,7 @@ static int64_t grace_from_labels(struct val status)
 	return GRACE_MIN_S;
 }
 
-static int64_t own_grace_s(struct val pod, struct val container, struct val status, enum kill_reason reason)
+static int64_t said_grace_s(struct val pod, struct val container, struct val status, enum kill_reason reason)
 {
 	if (val_has(pod, metadata, deletionGracePeriodSeconds))
 		return val_int(pod, metadata, deletionGracePeriodSeconds);
@@ -68,6 +70,12 @@ static int64_t own_grace_s(struct val pod, struct val container, struct val stat
 	if (val_has(pod, spec, terminationGracePeriodSeconds))
 		return val_int(pod, spec, terminationGracePeriodSeconds);
 	return GRACE_MIN_S;
+}
+
+/* Years count as years: a longer grace would not fit into what the runtime is told. */
+static int64_t own_grace_s(struct val pod, struct val container, struct val status, enum kill_reason reason)
+{
+	return MIN(said_grace_s(pod, container, status, reason), (int64_t)GRACE_MAX_S);
 }
 
 /* How many seconds it took. */
@@ -151,8 +159,12 @@ static int stop_one(void *arg)
 	int64_t grace_s = all->grace_s >= 0 ? all->grace_s : own_grace_s(all->object, s->container, s->status, KILL_NOT_WANTED);
 
 	tell_killing(p, &a, all->object, val_str(s->status, metadata, name), STR_NONE);
+	s->hooking = true;
 	grace_s -= run_hook(p, &a, all->object, s->container, s->status, grace_s);
+	s->hooking = false;
 	grace_s -= wait_turn(s, grace_s);
+	if (all->shortened)
+		grace_s = MIN(grace_s, all->grace_s);
 	s->calling = true;
 	int r = call_stop(p, &a, val_str(s->status, id), MAX(grace_s, (int64_t)GRACE_MIN_S), &err);
 	if (r < 0 && !all->failed) {
@@ -191,8 +203,23 @@ static int hurry_one(void *arg)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct err err = ERR_INIT;
 
-	call_stop(s->all->pod, &a, val_str(s->status, id), MAX(s->all->grace_s, (int64_t)GRACE_MIN_S), &err);
+	if (call_stop(s->all->pod, &a, val_str(s->status, id), MAX(s->all->grace_s, (int64_t)GRACE_MIN_S), &err) < 0)
+		return 0;
+	s->done = true;
+	fiber_cond_broadcast(&s->all->ended);
+	fiber_cond_broadcast(&s->all->pod->woken);
 	return 0;
+}
+
+static void hurry(struct stopping *all, struct fiber_group *g)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		struct stop *s = &all->stops[i];
+		if (s->done || s->hurried || !(s->calling || (s->hooking && !must_wait(s))))
+			continue;
+		struct err err = ERR_INIT;
+		s->hurried = fiber_group_spawn(g, hurry_one, s, &err, "hurry") >= 0;
+	}
 }
 
 static int watch_stopping(struct stopping *all, struct fiber_group *g, struct err *err)
@@ -204,10 +231,12 @@ static int watch_stopping(struct stopping *all, struct fiber_group *g, struct er
 		int64_t asked = asked_grace_s(p);
 		if (all->grace_s >= 0 && asked >= 0 && asked < all->grace_s) {
 			all->grace_s = asked;
+			all->shortened = true;
 			for (size_t i = 0; i < all->n; i++)
-				if (all->stops[i].calling && !all->stops[i].done)
-					fiber_group_spawn(g, hurry_one, &all->stops[i], err, "hurry");
+				all->stops[i].hurried = false;
 		}
+		if (all->shortened)
+			hurry(all, g);
 		if (!all_done(all))
 			r = fiber_cond_wait(&p->woken, err);
 	}
@@ -240,7 +269,7 @@ static int stop_containers(struct pod *p, struct arena *a, struct val pod, const
 		if (state != CRI_RUNNING && state != CRI_UNKNOWN)
 			continue;
 		struct val container = val_has(pod, spec) ? pod_find_container(pod, val_str(*c, metadata, name)) : spec_from_labels(a, *c);
-		all.stops[all.n++] = (struct stop){ &all, *c, container, turn_of(pod, val_str(*c, metadata, name)), false, false };
+		all.stops[all.n++] = (struct stop){ &all, *c, container, turn_of(pod, val_str(*c, metadata, name)), false, false, false, false };
 	}
 	for (size_t i = 0; i < all.n && r >= 0; i++)
 		r = fiber_group_spawn(&g, stop_one, &all.stops[i], err, "stop");
@@ -256,7 +285,7 @@ static int stop_containers(struct pod *p, struct arena *a, struct val pod, const
 int pod_stop_all(struct pod *p, struct arena *a, struct val pod, const struct pod_view *v, int64_t grace_s, struct err *err)
 {
 	struct val answer;
-	int r = stop_containers(p, a, pod, v, grace_s, err);
+	int r = stop_containers(p, a, pod, v, MIN(grace_s, (int64_t)GRACE_MAX_S), err);
 
 	VAL_EACH(s, v->sandboxes) {
 		struct err failed = ERR_INIT;

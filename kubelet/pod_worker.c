@@ -15,7 +15,7 @@
 #include "kubelet/pods_priv.h"
 
 /* How long until the next look when nothing happens: all is well, something failed, the network is not there yet, another pod has its name. */
-enum { AGAIN_MS = 60000, AGAIN_FAILED_MS = 10000, AGAIN_NETWORK_MS = 1000, AGAIN_NAME_MS = 500 };
+enum { AGAIN_MS = 60000, AGAIN_SANDBOX_MS = 1000, AGAIN_FAILED_MS = 10000, AGAIN_NETWORK_MS = 1000, AGAIN_NAME_MS = 500 };
 /* How long the end of a run, or a failed pull, is seen before it is told that the next try has to wait. */
 enum { SEEN_MS = 1000 };
 /* Volumes that cannot be mounted are tried again after this, and twice as much each time. */
@@ -375,6 +375,7 @@ static int do_sandbox(struct look *l, const struct pod_actions *actions, str *re
 	if ((r = pod_start_sandbox(l->p, l->arena, l->pod, actions->attempt, ret_id, &config, err)) < 0 || (r = look_at_runtime(l, err)) < 0)
 		return r;
 	l->acted = true;
+	l->view.resize = l->p->resize ? l->p->resize->val : VAL_EMPTY; /* may be another one by now */
 	/* Before images are pulled; the rest is told when containers are there. */
 	tell(l, pod_status_ready_to_start(l->arena, &l->view));
 	l->status = pod_status_make(l->arena, &l->view);
@@ -511,7 +512,9 @@ static bool has_more_to_do(struct look *l)
 	struct pod_actions actions;
 
 	pod_actions_compute(l->arena, &l->view, failures, n, &actions);
-	return actions.create_sandbox || actions.n_starts + actions.n_kills + actions.n_resets > 0;
+	if (actions.create_sandbox) /* one that did not live to the second look is no reason to hurry */
+		come_back_ms(l->p, jitter_ms(AGAIN_SANDBOX_MS));
+	return actions.n_starts + actions.n_kills + actions.n_resets > 0 && !actions.create_sandbox;
 }
 
 static int keep(struct look *l, struct err *err)

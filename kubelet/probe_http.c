@@ -20,6 +20,8 @@ struct target {
 	str host;                     /* of the first URL, without port */
 	struct http_header *headers;
 	size_t n_headers;
+	struct http_client *client;
+	struct tls_context *tls;      /* of the client; NULL: it can only http */
 };
 
 /* ---- the URL ---- */
@@ -170,9 +172,22 @@ static int body_read(struct probe_check *c, struct http_call *call, str *ret, st
 	return got < 0 ? (int)got : 0;
 }
 
+/* (suspends) A client in place of the one of before, which must have no calls. */
+static int client_make(struct probe_check *c, struct target *t, bool https, struct err *err)
+{
+	struct http_client_options o = { .dial_timeout_ms = c->timeout_ms };
+	int r = https ? tls_client_new(&(struct tls_options){ .insecure_skip_verify = true }, &t->tls, err) : 0;
+
+	if (r < 0)
+		return r;
+	http_client_free(TAKE(t->client));
+	o.tls = t->tls;
+	t->client = http_client_new(&o);
+	return 0;
+}
+
 /* (suspends) The call whose answer counts, with its head there; t->url is then the URL that answered. */
-static int call_make(struct probe_check *c, struct http_client *client, struct target *t, struct http_call **ret, int *ret_status,
-		     struct err *err)
+static int call_make(struct probe_check *c, struct target *t, struct http_call **ret, int *ret_status, struct err *err)
 {
 	for (unsigned via = 1;; via++) {
 		CLEANUP(http_call_freep) struct http_call *call = NULL;
@@ -180,7 +195,7 @@ static int call_make(struct probe_check *c, struct http_client *client, struct t
 		const struct http1_head *head;
 		struct url u;
 		str next;
-		int r = http_call_open(client, &q, &call, err);
+		int r = http_call_open(t->client, &q, &call, err);
 		if (r < 0 || (r = http_call_head(call, &head, err)) < 0)
 			return r;
 		*ret_status = head->status;
@@ -198,6 +213,9 @@ static int call_make(struct probe_check *c, struct http_client *client, struct t
 		if (via >= REDIRECTS_MAX)
 			return err_set(err, ERR_UNAVAILABLE, "Get \"" STR_FMT "\": stopped after %d redirects", STR_ARG(t->url),
 				       REDIRECTS_MAX);
+		http_call_free(TAKE(call));
+		if (!t->tls && str_eq(u.scheme, STR("https")) && (r = client_make(c, t, true, err)) < 0)
+			return r;
 		t->url = next;
 	}
 }
@@ -241,13 +259,13 @@ static str failure_text(struct probe_check *c, const struct target *t, int r, co
 }
 
 /* (suspends) */
-static int ask(struct probe_check *c, struct http_client *client, struct target *t, enum check_result *ret, struct err *err)
+static int ask(struct probe_check *c, struct target *t, enum check_result *ret, struct err *err)
 {
 	CLEANUP(http_call_freep) struct http_call *call = NULL;
 	int status = 0, r;
 
 	DEADLINE_SCOPE(c->timeout_ms ? c->timeout_ms : INT32_MAX);
-	r = call_make(c, client, t, &call, &status, err);
+	r = call_make(c, t, &call, &status, err);
 	if (r == 0)
 		return judge(c, call, status, ret, err);
 	if (r == -ERR_CANCELED)
@@ -260,19 +278,12 @@ static int ask(struct probe_check *c, struct http_client *client, struct target 
 
 static int ask_by(struct probe_check *c, struct target *t, enum check_result *ret, struct err *err)
 {
-	struct tls_context *tls = NULL;
-	struct http_client_options o = { .dial_timeout_ms = c->timeout_ms };
-	int r = 0;
+	int r = client_make(c, t, str_starts(t->url, STR("https:")), err);
 
-	if (str_starts(t->url, STR("https:")))
-		r = tls_client_new(&(struct tls_options){ .insecure_skip_verify = true }, &tls, err);
-	if (r == 0) {
-		CLEANUP(http_client_freep) struct http_client *client = NULL;
-		o.tls = tls;
-		client = http_client_new(&o);
-		r = ask(c, client, t, ret, err);
-	}
-	tls_context_free(tls);
+	if (r == 0)
+		r = ask(c, t, ret, err);
+	http_client_free(TAKE(t->client));
+	tls_context_free(TAKE(t->tls));
 	return r;
 }
 

@@ -297,10 +297,26 @@ static int not_allowed(struct kubelet_call *c, const struct route *r)
 	return 0;
 }
 
+/* What enableDebuggingHandlers: false takes away. */
+static bool is_debugging(const struct route *r)
+{
+	return r->handle == call_running_pods || r->handle == call_logs || r->handle == call_exec || r->handle == call_attach ||
+	       r->handle == call_port_forward || r->handle == call_run || r->handle == call_files;
+}
+
 static int dispatch(struct kubelet_call *c, const struct route *r)
 {
 	if (!call_is_allowed(c))
 		return 0;
+	if (c->o->no_debugging && is_debugging(r)) {
+		call_http_error(c, 405, STR("Debug endpoints are disabled."));
+		return 0;
+	}
+	/* Of these it leaves nothing, not even that answer. */
+	if (c->o->no_debugging && (r->handle == call_checkpoint || r->handle == call_config)) {
+		call_http_error(c, 404, STR("404 page not found"));
+		return 0;
+	}
 	if (!route_begins(r, c) || c->n_parts < r->least || c->n_parts > r->most) {
 		call_answer(c, 404, STR(TEXT_TYPE), STR("404: Page Not Found"));
 		return 0;

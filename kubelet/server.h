@@ -28,7 +28,10 @@ struct kubelet_server_options {
 	struct tls_context *tls;      /* client certificates are asked for */
 	struct client *client;        /* for reviews; NULL: everybody who shows a certificate of the CA may do all, nobody else anything */
 	struct kubelet_auth *auth;    /* remembers what reviews said; NULL: they are asked for every request */
+	bool no_tokens;               /* authentication.webhook.enabled: false: tokens are not reviewed */
+	bool allow_all;               /* authorization.mode: AlwaysAllow: who is known may do all */
 	bool anonymous;
+	bool no_debugging;            /* enableDebuggingHandlers: false: no logs, exec, attach, portForward, run, checkpoint */
 	const char *system_logs;      /* folder that /logs/ shows: /var/log; NULL: none (enableSystemLogHandler: false) */
 	struct val (*pods)(void *arg, struct arena *a);                              /* list of core/v1.Pod with status */
 	struct val (*pod)(void *arg, struct arena *a, str namespace, str name);      /* VAL_NONE: none here */

@@ -215,11 +215,11 @@ static int find_user(struct kubelet_call *c, struct user *ret, struct err *err)
 	int r = certificate_user(c, ret, err);
 	str token = bearer_token(c->x);
 
-	if (r <= 0 && token.n && c->o->client)
+	if (r <= 0 && token.n && c->o->client && !c->o->no_tokens)
 		r = token_user(c, token, ret, err);
 	if (r > 0)
 		user_add_group(c->arena, ret, STR("system:authenticated"));
-	if (r == 0 && c->o->anonymous && c->o->client) {
+	if (r == 0 && c->o->anonymous && (c->o->client || c->o->allow_all)) {
 		*ret = (struct user){ .name = STR("system:anonymous") };
 		user_add_group(c->arena, ret, STR("system:unauthenticated"));
 		r = 1;
@@ -329,7 +329,7 @@ bool call_is_allowed(struct kubelet_call *c)
 		call_error(c, 401, "Unauthorized");
 		return false;
 	}
-	if (!c->o->client)
+	if (!c->o->client || c->o->allow_all)
 		return true;
 	subresources(c, asked);
 	for (int i = 0; i < 2 && asked[i].n && !allowed; i++) {

@@ -193,15 +193,16 @@ static int lock(struct shutdown *s, struct err *err)
 	return 0;
 }
 
+static const struct dbus_call get_delay = {
+	.destination = login, .path = login_path, .interface = "org.freedesktop.DBus.Properties", .member = "Get",
+	.texts = { manager, "InhibitDelayMaxUSec" },
+};
+
 /* (suspends) How long logind waits, in microseconds. */
 static int current_delay(struct shutdown *s, uint64_t *ret_us, struct err *err)
 {
-	const struct dbus_call c = {
-		.destination = login, .path = login_path, .interface = "org.freedesktop.DBus.Properties", .member = "Get",
-		.texts = { manager, "InhibitDelayMaxUSec" },
-	};
 	struct dbus_message m;
-	int r = dbus_call(s->bus, &c, &m, NULL, err);
+	int r = dbus_call(s->bus, &get_delay, &m, NULL, err);
 
 	if (r < 0)
 		return err_wrap(err, r, "failed reading InhibitDelayMaxUSec property from logind");
@@ -291,6 +292,16 @@ static void tell(struct shutdown *s, bool down)
 		s->o->state(s->o->arg, down ? STR("node is shutting down") : STR(""));
 }
 
+/* (suspends) Signals that are sent to us alone pass all match rules: is this one from whoever answers as logind? */
+static bool is_from_logind(struct shutdown *s, str sender)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct dbus_message m;
+
+	sender = arena_str(&a, sender); /* borrowed until the call */
+	return dbus_call(s->bus, &get_delay, &m, NULL, NULL) < 0 || str_eq(m.sender, sender);
+}
+
 /* (suspends) */
 static int on_signal(struct shutdown *s, const struct dbus_message *m, struct err *err)
 {
@@ -303,10 +314,17 @@ static int on_signal(struct shutdown *s, const struct dbus_message *m, struct er
 		log_error("PrepareForShutdown was not bool type as expected, ignoring");
 		return 0;
 	}
+	if (!is_from_logind(s, m->sender)) {
+		log_warn("PrepareForShutdown was not sent by logind, ignoring");
+		return 0;
+	}
+	int r = fiber_check(err);
+	if (r < 0)
+		return r;
 	tell(s, down);
 	if (!down)
 		return lock(s, err);
-	int r = end_pods(s, err);
+	r = end_pods(s, err);
 	unlock(s);
 	log_info("pods have ended, the machine will go down shortly");
 	return r;

@@ -65,9 +65,24 @@ void mirrors_done(struct sources *s)
 	map_done(&s->mirrors_of);
 }
 
+/* Anybody may write the annotation: who shows a pod of another name is no mirror of it. */
+static bool is_foreign(const struct sources *s, struct val mirror)
+{
+	const struct source_pod *p = map_get(&s->pods, pod_annotation(mirror, CONFIG_MIRROR));
+
+	return p && (!str_eq(val_str(p->pod->val, metadata, name), val_str(mirror, metadata, name)) ||
+		     !str_eq(val_str(p->pod->val, metadata, namespace), val_str(mirror, metadata, namespace)));
+}
+
 str sources_mirror_uid(struct sources *s, struct arena *a, str static_uid)
 {
 	const struct mirror *m = map_get(&s->mirrors_of, static_uid);
+	struct map_iter it = map_iter(&s->mirrors);
+
+	if (!m || is_foreign(s, m->pod->val))
+		while ((m = map_next(&it, NULL)) &&
+		       (!str_eq(pod_annotation(m->pod->val, CONFIG_MIRROR), static_uid) || is_foreign(s, m->pod->val)))
+			;
 	return m ? arena_str(a, uid_of(m->pod->val)) : STR_NONE;
 }
 
@@ -147,7 +162,7 @@ static int sync_key(struct sources *s, str key, struct err *err)
 	bool fits = pod && mirror && str_eq(shows, pod_annotation(pod->val, CONFIG_HASH));
 	if (fits && !val_has(mirror->val, metadata, deletionTimestamp))
 		return 0;
-	if (mirror && !fits && s->o.gone && !s->o.gone(s->o.arg, shows))
+	if (mirror && !fits && !is_foreign(s, mirror->val) && s->o.gone && !s->o.gone(s->o.arg, shows))
 		return err_set(err, ERR_CONFLICT, "something of the static pod is left");
 	if (mirror)
 		r = mirror_remove(s, mirror, err);

@@ -179,10 +179,27 @@ static struct fs_look volume_fs(struct stats *s, struct arena *a, struct val pod
 	return fs;
 }
 
-static struct val volume_tree(struct stats *s, struct arena *a, struct val pod, struct val usage, int64_t now)
+/* A server of NFS that does not answer holds up a thread, not all fibers. */
+struct volume_fs_job {
+	struct stats *stats;
+	struct arena *arena;
+	struct val pod;
+	str name;
+	struct fs_look fs;
+};
+
+static int volume_fs_in_thread(void *arg, struct err *err)
+{
+	struct volume_fs_job *j = arg;
+
+	(void)err;
+	j->fs = volume_fs(j->stats, j->arena, j->pod, j->name);
+	return 0;
+}
+
+static struct val volume_tree(struct arena *a, struct val pod, struct val usage, struct fs_look fs, int64_t now)
 {
 	str name = val_str(usage, name), claim = val_str(find_volume(pod, name), persistentVolumeClaim, claimName);
-	struct fs_look fs = volume_fs(s, a, pod, name);
 
 	if (!claim.n && val_has(find_volume(pod, name), ephemeral))
 		claim = arena_printf(a, STR_FMT "-" STR_FMT, STR_ARG(val_str(pod, metadata, name)), STR_ARG(name));
@@ -225,8 +242,12 @@ int stats_measure(struct stats *s, struct val pod, bool fresh, struct err *err)
 		return 0;
 	if ((r = volumes_usage(s->o.volumes, &a, pod, &usage, err)) < 0)
 		return r;
-	VAL_EACH(one, usage)
-		val_add_item(&b, volume_tree(s, &a, pod, *one, clock_wall_ns()));
+	VAL_EACH(one, usage) {
+		struct volume_fs_job j = { .stats = s, .arena = &a, .pod = pod, .name = val_str(*one, name) };
+		if ((r = fiber_blocking(volume_fs_in_thread, &j, err)) < 0)
+			return r;
+		val_add_item(&b, volume_tree(&a, pod, *one, j.fs, clock_wall_ns()));
+	}
 	keep_measured(s, pod, val_end_list(&b), began);
 	return 0;
 }

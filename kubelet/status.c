@@ -139,8 +139,8 @@ static bool is_told(const struct entry *e)
 /* (suspends) */
 static int entry_read(struct statuses *s, struct entry *e, str uid, struct err *err)
 {
-	CLEANUP(frozen_unrefp) struct frozen *pod = NULL;
-	struct val known = e->pod->val;
+	CLEANUP(frozen_unrefp) struct frozen *pod = NULL, *held = frozen_ref(e->pod); /* a newer one may be set meanwhile */
+	struct val known = held->val;
 	int r = client_get(s->o.client, POD, val_str(known, metadata, namespace), val_str(known, metadata, name), &pod, err);
 
 	if (r < 0 && r != -ERR_NOT_FOUND)

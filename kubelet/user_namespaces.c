@@ -109,6 +109,7 @@ int user_namespaces_of(struct user_namespaces *u, struct arena *a, struct val po
 {
 	str uid = val_str(pod, metadata, uid);
 	struct range *r = map_get(&u->by_uid, uid);
+	bool is_new = !r;
 
 	for (size_t i = 0; i < u->n && !r; i++)
 		if (!u->ranges[i].uid)
@@ -116,7 +117,7 @@ int user_namespaces_of(struct user_namespaces *u, struct arena *a, struct val po
 	if (!r)
 		return err_set(err, ERR_UNAVAILABLE, "could not find an empty slot to allocate a user namespace");
 	int64_t host = u->first + (r - u->ranges) * (int64_t)IDS_PER_POD;
-	int code = note_down(u, a, uid, host, err);
+	int code = is_new ? note_down(u, a, uid, host, err) : 0; /* a pod that has it may run with it: it stays its own */
 	if (code < 0) {
 		user_namespaces_release(u, uid);
 		return code;

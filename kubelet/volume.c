@@ -28,6 +28,7 @@ struct pod_volumes {
 	struct arena arena;              /* of the volumes */
 	struct volume *volumes, **end;
 	struct map by_name;
+	str claiming;                    /* the PersistentVolume that is being set up; "" if there is none */
 	bool busy, gone;
 	unsigned users;
 	struct fiber_cond turn;
@@ -219,6 +220,19 @@ bool volumes_used_elsewhere(const struct volumes *v, str uid, str persistent)
 	return false;
 }
 
+/* Whether another pod is setting it up right now. */
+static bool claimed_elsewhere(const struct volumes *v, str uid, str persistent)
+{
+	struct map_iter it = map_iter(&v->pods);
+	struct pod_volumes *p;
+	str key;
+
+	while ((p = map_next(&it, &key)))
+		if (!str_eq(key, uid) && p->claiming.n && str_eq(p->claiming, persistent))
+			return true;
+	return false;
+}
+
 /* ---- from specs to volumes ---- */
 
 static const struct {
@@ -338,8 +352,10 @@ static int check_persistent(struct sync *y, struct volume_setup *s, struct err *
 		return err_set(err, ERR_INVALID, "mount options are not supported for this volume type");
 	s->failed = device ? "MapVolume.SetUpDevice failed" : "MountVolume.SetUp failed";
 	s->first = !volumes_used_elsewhere(y->all, str_of(y->pod->uid), s->volume->inner);
-	if (!s->first && val_len(modes) == 1 && str_eq(val_as_str(val_at(modes, 0)), STR("ReadWriteOncePod")))
+	if ((!s->first || claimed_elsewhere(y->all, str_of(y->pod->uid), s->volume->inner)) && val_len(modes) == 1 &&
+	    str_eq(val_as_str(val_at(modes, 0)), STR("ReadWriteOncePod")))
 		return err_set(err, ERR_CONFLICT, "volume uses the ReadWriteOncePod access mode and is already in use by another pod");
+	y->pod->claiming = s->volume->inner; /* nothing has suspended since the look */
 	return 0;
 }
 
@@ -435,6 +451,7 @@ static void sync_volume(struct sync *y, struct val volume)
 	r = set_up(y, &s, &err);
 	if (r == 0 && !map_get(&y->pod->by_name, v.name))
 		keep(y->pod, &v);
+	y->pod->claiming = STR_NONE; /* its text is of this call's arena */
 	if (r < 0)
 		tell_failed(y, r, arena_printf(y->arena, "%s for volume \"" STR_FMT "\" : %s", s.failed, STR_ARG(v.inner), err.msg));
 }

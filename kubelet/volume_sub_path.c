@@ -107,6 +107,8 @@ static int follow(struct walk *w, str before, str link, str rest, struct err *er
 		return err_set(err, ERR_FORBIDDEN, "too many links");
 	if (str_starts(link, STR("/"))) {
 		str clean = path_clean(w->arena, link);
+		if (str_eq(volume, STR("/")))
+			volume = STR(""); /* all is inside */
 		if (!str_starts(clean, volume) || (clean.n > volume.n && clean.p[volume.n] != '/'))
 			return err_set(err, ERR_FORBIDDEN, "a link leads to " STR_FMT, STR_ARG(link));
 		before = STR_NONE;
