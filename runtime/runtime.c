@@ -108,14 +108,21 @@ void runtime_collect(struct runtime *r)
 
 /* ---- life ---- */
 
-/* Two of them on one folder would not know of each other. */
+enum { LOCK_TRIES = 100, LOCK_WAIT_MS = 20 };
+
+/* (suspends) Two of them on one folder would not know of each other. */
 static int lock(struct runtime *r, struct arena *a, struct err *err)
 {
 	r->lock_fd = open(runtime_text(a, "%s/lock", r->o.root), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	if (r->lock_fd < 0)
 		return err_sys(err, errno, "open %s/lock", r->o.root);
-	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, ERR_CONFLICT, "%s is used by another runtime", r->o.root);
+	/* One that was killed a moment ago may have left a child that has yet to become another program, and holds the lock until then. */
+	for (int tries = 0; flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0; tries++) {
+		int code = tries < LOCK_TRIES ? fiber_sleep_ms(LOCK_WAIT_MS, err) :
+						err_set(err, ERR_CONFLICT, "%s is used by another runtime", r->o.root);
+		if (code < 0)
+			return code;
+	}
 	return 0;
 }
 

@@ -164,7 +164,7 @@ def test_order(t, w):
         w.container(say.format("first") + "; sleep 0.3; " + say.format("first ends"), "first"),
         w.container(f"trap 'sleep 0.2; {say.format('side ends')}; exit 0' TERM; {say.format('side')}; touch /tmp/up; while :; do sleep 0.1; done", "side",
                     restartPolicy="Always", startupProbe=exec_probe("test", "-e", "/tmp/up", failureThreshold=30)),
-        w.container("test -e /v/tried || { touch /v/tried; echo fails >>/v/order; exit 1; }; " + say.format("second"), "second")],
+        w.container("sleep 0.5; test -e /v/tried || { touch /v/tried; echo fails >>/v/order; exit 1; }; " + say.format("second"), "second")],
         "containers": [w.container(f"trap 'sleep 0.5; {say.format('main ends')}; exit 0' TERM; {say.format('main')}; while :; do sleep 0.1; done")]})
     pod = w.w.ever("order", ready)
     wait_until(lambda: "main" in w.read("order", "order"), 30, "the script of the last container")
