@@ -72,7 +72,8 @@ static str show_request(struct arena *a, str pem)
 	CHECK(q && X509_REQ_verify(q, X509_REQ_get0_pubkey(q)) == 1);
 	char *p;
 	CHECK(X509_NAME_print_ex(out, X509_REQ_get_subject_name(q), 0, XN_FLAG_SEP_COMMA_PLUS) >= 0);
-	buf_add(&b, str_span(p, (size_t)BIO_get_mem_data(out, &p)));
+	long size = BIO_get_mem_data(out, &p);
+	buf_add(&b, str_span(p, (size_t)size));
 	STACK_OF(X509_EXTENSION) *extensions = X509_REQ_get_extensions(q);
 	GENERAL_NAMES *names = X509V3_get_d2i(extensions, NID_subject_alt_name, NULL, NULL);
 	for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
