@@ -4,12 +4,10 @@
 
 #include "kubelet/cri_client.h"
 #include "kubelet/kubelet.h"
-#include "kubelet/runtime_pods.h"
 
 struct collect_options {
 	const struct kubelet_node *node;
 	struct cri *cri;
-	struct runtime_pods *runtime_pods;
 	int64_t log_max_bytes;        /* containerLogMaxSize; 0: none */
 	int log_max_files;            /* containerLogMaxFiles */
 	int64_t log_look_ms;          /* containerLogMonitorInterval; 0: 10 s */

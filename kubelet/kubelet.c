@@ -544,7 +544,7 @@ static struct collect_options collect_options(struct kubelet *k)
 {
 	struct val c = k->config;
 
-	return (struct collect_options){ .node = &k->node, .cri = k->cri, .runtime_pods = k->runtime_pods,
+	return (struct collect_options){ .node = &k->node, .cri = k->cri,
 		.log_max_bytes = quantity_value(quantity_of(val_get(c, containerLogMaxSize))), .log_max_files = (int)val_int(c, containerLogMaxFiles),
 		.log_look_ms = config_duration_ns(val_get(c, containerLogMonitorInterval)) / NS_PER_MS,
 		.per_pod = k->options->dead_per_container, .total = k->options->dead_total, .min_age_ns = k->options->dead_min_age_ns,
