@@ -21,6 +21,7 @@
 #include "base/fiber.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "machinery/gates.h"
 
 enum { CERT_CHECK_MS = 10000, STOP_GRACE_MS = 10000 };
 
@@ -66,6 +67,11 @@ static int look_after_cluster(void *arg)
 }
 
 /* ---- parts, in the order of being made ---- */
+
+bool apiserver_gate(const struct apiserver *s, const char *name)
+{
+	return !name || gate_is_on(s->options.gates, str_of(name));
+}
 
 static void prepare_kinds(struct apiserver *s)
 {

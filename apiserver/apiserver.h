@@ -79,6 +79,7 @@ struct apiserver_options {
 	bool allow_privileged;              /* containers may be privileged */
 	bool (*served)(const struct resource *r, void *arg); /* --runtime-config; NULL: what is served by default */
 	void *served_arg;
+	struct val gates;                   /* what --feature-gates says (machinery/gates.h); VAL_EMPTY: nothing */
 };
 
 /* The state of a server; files of this folder use its members directly. */
@@ -105,6 +106,9 @@ struct apiserver {
 	struct kubelet_client *kubelets;    /* ways to nodes and pods, once needed (kubelet_client.h) */
 	struct jwt_signer *signer;          /* of tokens, once needed (jwt.h) */
 };
+
+/* Whether a feature gate is on; NULL stands for what needs none. */
+bool apiserver_gate(const struct apiserver *s, const char *name);
 
 /*
  * (suspends) Opens the store, loads the cache, makes what every cluster has, listens, and serves until the fiber is

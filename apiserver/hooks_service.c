@@ -197,7 +197,7 @@ static int begin(struct request *q, struct val old, struct val *object)
 	*al = (struct allocation){ .q = q, .old = old, .service = *object };
 	int r = 0;
 	if (val_exists(old)) /* what the client left out and has stays as it is */
-		r = prepare_update(q->arena, q->type, STR_NONE, *object, old, &al->service, &err);
+		r = prepare_update(q->arena, q->type, q->server->options.gates, STR_NONE, *object, old, &al->service, &err);
 	else
 		al->service = with_plural(q->arena, *object);
 	if (r == 0 && service_is(al->service, STR("ExternalName")))

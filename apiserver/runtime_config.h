@@ -13,7 +13,7 @@ struct runtime_config;
 int runtime_config_parse(const char *const *values, struct runtime_config **ret, struct err *err);
 void runtime_config_free(struct runtime_config *c); /* takes NULL */
 
-/* For apiserver_options.served; arg is the struct runtime_config. */
+/* Whether the flag lets it be served; arg is the struct runtime_config. */
 bool runtime_config_served(const struct resource *r, void *arg);
 /* The value given for a key: 1 true, 0 false, -1 not given. */
 int runtime_config_get(const struct runtime_config *c, str key);

@@ -301,9 +301,10 @@ static int unreachable(struct request *q, const struct err *why)
 static int pass_on(struct request *q, const struct proxy_target *target, str base)
 {
 	CLEANUP(http_call_freep) struct http_call *call = NULL;
+	struct http_exchange *x = q->http;
+	struct upload u = { .from = x }; /* before the group, whose fiber uses it to its last moment */
 	CLEANUP(fiber_group_done) struct fiber_group group;
 	fiber_group_init(&group);
-	struct http_exchange *x = q->http;
 	const struct http1_head *head;
 	struct err why = ERR_INIT;
 	size_t n;
@@ -314,7 +315,7 @@ static int pass_on(struct request *q, const struct proxy_target *target, str bas
 				    .streamed = body,
 				    .content_length = x->content_length };
 	int r = http_call_open(target->client, &req, &call, &why);
-	struct upload u = { x, call };
+	u.to = call;
 	if (r == 0 && body)
 		r = fiber_group_spawn(&group, upload, &u, &why, "proxy upload");
 	if (r == 0)

@@ -29,7 +29,7 @@ static int prepare_new(struct request *q, struct field_errors *e, struct err *er
 	int r = begin(q);
 	if (r < 0)
 		return r;
-	r = prepare_create(q->arena, q->type, q->object, &q->object, err);
+	r = prepare_create(q->arena, q->type, q->server->options.gates, q->object, &q->object, err);
 	if (r < 0)
 		return r;
 	const struct kind_hooks *hooks = q->endpoint->kind->hooks;
@@ -65,7 +65,7 @@ static int prepare_changed(struct request *q, struct field_errors *e, struct err
 	/* a view is written by changing what is behind it */
 	str subresource = subresource_view(q) ? STR_NONE : q->subresource;
 	q->object = keep(q, q->object);
-	r = prepare_update(q->arena, q->type, subresource, q->object, q->old, &q->object, err);
+	r = prepare_update(q->arena, q->type, q->server->options.gates, subresource, q->object, q->old, &q->object, err);
 	if (r < 0)
 		return r;
 	admin_access_check(q, e);

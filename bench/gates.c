@@ -3,23 +3,21 @@
  * through RBAC, with the plugins that are on by default. One process and no network; the server is a whole one, only its
  * stages are called one by one. The last line says how that compares to decoding the same Pod once.
  */
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "apiserver/fairness/fairness.h"
 #include "apiserver/inprocess.h"
 #include "apiserver/pipeline.h"
-#include "apiserver/pki.h"
 #include "apiserver/request_testing.h"
+#include "apiserver/server_testing.h"
 #include "apiserver/write.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "codec/json.h"
 
-enum { WARM_UP = 500, ROUNDS = 40, TIMES = 250, GOAL_NS = 30000, PATH_BYTES = 256, WAIT_MS = 10000 };
+enum { WARM_UP = 500, ROUNDS = 40, TIMES = 250, GOAL_NS = 30000, WAIT_MS = 10000 };
 
 #define TOKEN "a-token-of-the-usual-length"
 
@@ -40,8 +38,7 @@ static const char pod[] =
 	"\"tolerations\":[{\"key\":\"spot\",\"operator\":\"Exists\"}],\"terminationGracePeriodSeconds\":45}}";
 
 struct bench {
-	char folder[PATH_BYTES], token_file[PATH_BYTES], store_file[PATH_BYTES];
-	struct arena arena;           /* of the options */
+	struct server_folder folder;
 	struct apiserver *server;
 	struct fiber *main, *worker;
 	struct call call;
@@ -207,80 +204,37 @@ static void ready(struct apiserver *s, void *arg)
 		fiber_cancel(b->main);
 }
 
-static int make_folder(struct bench *b, struct pki_options *pki, struct err *err)
+/* With what the benchmark needs beside the defaults. */
+static int make_options(struct bench *b, struct apiserver_options *ret, struct err *err)
 {
-	static const char *const names[] = { "localhost", NULL }, *const addresses[] = { "127.0.0.1", NULL };
-	const char *base = getenv("TMPDIR");
-	(void)snprintf(b->folder, sizeof b->folder, "%s/c8s-gates-XXXXXX", base && strlen(base) < PATH_BYTES / 2 ? base : "/tmp");
-	if (!mkdtemp(b->folder))
-		return err_set(err, ERR_SYSTEM, "no temporary folder");
-	(void)snprintf(b->token_file, sizeof b->token_file, "%.200s/tokens.csv", b->folder);
-	(void)snprintf(b->store_file, sizeof b->store_file, "%.200s/state.db", b->folder);
-	FILE *f = fopen(b->token_file, "we");
-	if (!f || fputs(TOKEN ",alice,1,\"devs\"\n", f) < 0 || fclose(f) != 0)
-		return err_set(err, ERR_SYSTEM, "%s cannot be written", b->token_file);
-	*pki = (struct pki_options){ .dir = b->folder, .needs = PKI_SERVING | PKI_CLIENTS | PKI_SERVICE_ACCOUNTS, .names = names,
-				     .addresses = addresses };
-	return pki_ensure(pki, err);
-}
+	static const char *const modes[] = { "Node", "RBAC", NULL };
+	int r = server_folder_make(&b->folder, err);
 
-/* As the flags are when nobody says anything. */
-static struct apiserver_options options_of(struct bench *b)
-{
-	static const char *const modes[] = { "Node", "RBAC", NULL }, *const issuers[] = { "https://kubernetes.default.svc", NULL };
-	return (struct apiserver_options){
-		.store.path = b->store_file,
-		.bind_address = "127.0.0.1",
-		.advertise_address = "127.0.0.1",
-		.cert_file = pki_path(&b->arena, b->folder, "apiserver.crt"),
-		.key_file = pki_path(&b->arena, b->folder, "apiserver.key"),
-		.client_ca_file = pki_path(&b->arena, b->folder, "ca.crt"),
-		.service_cluster_ip_range = "10.96.0.0/16",
-		.service_node_port_first = 30000,
-		.service_node_port_last = 32767,
-		.event_ttl_s = 3600,
-		.max_requests_inflight = 400,
-		.max_mutating_requests_inflight = 200,
-		.request_timeout_ms = 60000,
-		.min_request_timeout_s = 1800,
-		.max_body_bytes = 3 << 20,
-		.priority_and_fairness = true,
-		.allow_privileged = true,
-		.authn = {
-			.token_auth_file = b->token_file,
-			.anonymous_auth = true,
-			.service_account_issuers = issuers,
-			.service_account_signing_key_file = pki_path(&b->arena, b->folder, "sa.key"),
-			.api_audiences = issuers,
-			.service_account_lookup = true,
-		},
-		.authz.modes = modes,
-	};
+	if (r < 0)
+		return r;
+	*ret = server_options(&b->folder);
+	ret->allow_privileged = true;
+	ret->authn.anonymous_auth = true;
+	ret->authz.modes = modes;
+	ret->authn.token_auth_file = server_folder_put(&b->folder, "tokens.csv", TOKEN ",alice,1,\"devs\"\n");
+	return ret->authn.token_auth_file ? 0 : err_set(err, ERR_SYSTEM, "the file with tokens cannot be written");
 }
 
 static int run(void *arg)
 {
 	struct bench *b = arg;
-	struct pki_options pki;
+	struct apiserver_options o;
 	struct err err = ERR_INIT;
 	b->main = fiber_self();
 	log_set_level(LOG_LEVEL_WARN);
-	int r = make_folder(b, &pki, &err);
-	if (r >= 0) {
-		struct apiserver_options o = options_of(b);
+	int r = make_options(b, &o, &err);
+	if (r >= 0)
 		r = apiserver_run(&o, ready, b, &err);
-	}
 	if (b->worker)
 		(void)fiber_stop(b->worker);
 	if (r < 0 && r != -ERR_CANCELED)
 		(void)snprintf(b->why, sizeof b->why, "%s", err.msg);
 	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st, (void)type, (void)at;
-	return remove(path);
 }
 
 int main(void)
@@ -291,13 +245,12 @@ int main(void)
 	b.failed = true;
 	if (loop_new("bench", &loop, &err) == 0)
 		(void)loop_run(loop, run, &b, &err);
-	if (b.folder[0])
-		(void)nftw(b.folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	if (b.folder.path[0])
+		server_folder_done(&b.folder);
 	if (b.failed)
 		fprintf(stderr, "bench-gates: %s\n", b.why);
 	else
 		show(&b);
-	arena_done(&b.arena);
 	arena_done(&b.call.arena);
 	buf_done(&b.call.x.in);
 	return b.failed;

@@ -60,11 +60,13 @@ static int fake_call(struct client *c, const struct client_request *q, struct cl
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct fake *f = fake_of(c);
-	str name = q->name.n ? q->name : val_str(q->body, metadata, name);
-	str key = arena_printf(&a, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(q->resource->name), STR_ARG(q->namespace), STR_ARG(name));
-	struct frozen *old = omap_get(f->objects, key);
 	int r = fiber_yield(err);
 
+	if (f->meanwhile)
+		f->meanwhile(f->arg);
+	str name = arena_str(&a, q->name.n ? q->name : val_str(q->body, metadata, name)); /* copies are checked by sanitizers, printing is not */
+	str key = arena_printf(&a, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(q->resource->name), STR_ARG(q->namespace), STR_ARG(name));
+	struct frozen *old = omap_get(f->objects, key);
 	note(f, q);
 	if (f->fail)
 		return err_set(err, f->fail, "as told");

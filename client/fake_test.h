@@ -23,6 +23,8 @@ struct fake {
 	struct omap *objects;        /* "events/default/x" to struct frozen */
 	int64_t revision;
 	enum err_code fail;          /* of calls, as long as it is set */
+	void (*meanwhile)(void *arg); /* called while a call is under way; NULL: nothing happens then */
+	void *arg;
 	struct buf log;              /* a line per call */
 	const struct fake_step *steps;
 	size_t n_steps, at;

@@ -290,6 +290,9 @@ ssize_t shared_call_read(struct shared_call *c, void *p, size_t n, struct err *e
 		c->at = 0;
 		if (c->on)
 			http2_call_hold(&c->call, false);
+	} else if (c->at > AHEAD_MAX) { /* nor does one that never rests keep what was read */
+		memmove(c->in.p, c->in.p + c->at, c->in.n -= c->at);
+		c->at = 0;
 	}
 	return (ssize_t)got;
 }

@@ -417,11 +417,11 @@ FIBER_TEST(inside_passes_the_gates)
 	CHECK_FAILS(&w, client_create(w.c, MAP, tree(&w, "{'metadata':{'name':'m','namespace':'none'}}"), NULL, NULL, &w.err),
 		    ERR_NOT_FOUND, "namespaces \"none\" not found");
 	make_map(&w, "{'metadata':{'name':'m','namespace':'n'},'data':{'x':'told'}}", NULL);
-	CHECK(file_has(w.audit, "\"user\":{\"username\":\"operator\",\"groups\":[\"system:masters\",\"system:authenticated\"]}"));
-	CHECK(file_has(w.audit, "\"userAgent\":\"inside-test/1.0 (x)\""));
-	CHECK(file_has(w.audit, "\"requestObject\":{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"m\","
+	CHECK(file_has(w.options.audit.log_path, "\"user\":{\"username\":\"operator\",\"groups\":[\"system:masters\",\"system:authenticated\"]}"));
+	CHECK(file_has(w.options.audit.log_path, "\"userAgent\":\"inside-test/1.0 (x)\""));
+	CHECK(file_has(w.options.audit.log_path, "\"requestObject\":{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"m\","
 				"\"namespace\":\"n\"},\"data\":{\"x\":\"told\"}}"));
-	CHECK(file_has(w.audit, "configmaps \\\"m\\\" is forbidden: User \\\"nobody\\\""));
+	CHECK(file_has(w.options.audit.log_path, "configmaps \\\"m\\\" is forbidden: User \\\"nobody\\\""));
 
 	CHECK_OK(&w, client_get_raw(w.c, &w.arena, STR("/version"), 1 << 20, &text, &w.err));
 	CHECK(str_find(text, STR("\"major\": \"1\"")) > 0);

@@ -112,7 +112,7 @@ static int place(struct arena *a, const struct type *type, struct val v, struct 
 	uuid_v4(uid);
 	v = val_with(a, v, VAL_STR(arena_str(a, str_of(uid))), metadata, uid);
 	int r = val_canonical(a, v, type, NULL, &v, err);
-	return r < 0 ? r : prepare_create(a, type, v, ret, err);
+	return r < 0 ? r : prepare_create(a, type, VAL_EMPTY, v, ret, err);
 }
 
 /* Defaults and checks as the API server does on create; errors go to standard error and the object is not written. */

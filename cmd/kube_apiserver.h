@@ -25,7 +25,7 @@ struct kube_apiserver_flags {
 	const char *service_cluster_ip_range, *service_node_port_range;
 	const char *kubelet_certificate_authority, *kubelet_client_certificate, *kubelet_client_key;
 	const char *const *kubelet_preferred_address_types;
-	const char *const *runtime_config;
+	const char *const *runtime_config, *const *feature_gates;
 	const char *logging_format;
 };
 

@@ -32,7 +32,7 @@ const struct flag kube_apiserver_flags[] = {
 	{ "emulated-version", FLAG_LIST, REFUSED, NULL, "behave as an older version" },
 	{ "emulation-forward-compatible", FLAG_BOOL, REFUSED, "false", "with --emulated-version: also serve newer versions of APIs" },
 	{ "external-hostname", FLAG_STRING, AT(external_hostname), NULL, "host name for external URLs; also put into the serving certificate" },
-	{ "feature-gates", FLAG_LIST, LATER, NULL, "features to switch on or off: A=true,B=false" },
+	{ "feature-gates", FLAG_LIST, AT(feature_gates), NULL, "features to switch on or off: A=true,B=false" },
 	{ "goaway-chance", FLAG_FLOAT, TUNING, "0", "part of HTTP/2 requests after which the client is asked to connect anew" },
 	{ "livez-grace-period", FLAG_DURATION, TUNING, "0s", "how long /livez says ok while starting" },
 	{ "max-mutating-requests-inflight", FLAG_INT, AT(max_mutating_requests_inflight), "200", "writes at work at the same time; 0: no limit" },

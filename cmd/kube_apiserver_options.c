@@ -8,8 +8,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/log.h"
+#include "cmd/flags_gates.h"
 #include "cmd/kube_apiserver.h"
+#include "machinery/gates.h"
 #include "machinery/ip.h"
 
 static const char default_service_range[] = "10.0.0.0/24";
@@ -203,6 +207,51 @@ static int check_pairs(const struct kube_apiserver_flags *f, struct err *err)
 	return 0;
 }
 
+/* ---- what is served ---- */
+
+/* Gates with an effect here. Those of a group are needed for its resource, whatever --runtime-config says. */
+static const struct {
+	str gate, group, resource;
+} gates[] = {
+	{ STR_INIT("ClusterTrustBundle"), STR_INIT("certificates.k8s.io"), STR_INIT("clustertrustbundles") },
+	{ STR_INIT("ClusterTrustBundleProjection"), STR_INIT(""), STR_INIT("") },
+};
+
+static bool is_served(const struct resource *r, void *arg)
+{
+	const struct kube_apiserver *k = arg;
+
+	if (!runtime_config_served(r, k->runtime_config))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(gates); i++)
+		if (gates[i].group.n && str_eq(r->group, gates[i].group) && str_eq(r->name, gates[i].resource))
+			return gate_is_on(k->options.gates, gates[i].gate);
+	return true;
+}
+
+static bool has_effect(str gate)
+{
+	for (size_t i = 0; i < ARRAY_LEN(gates); i++)
+		if (str_eq(gates[i].gate, gate))
+			return true;
+	return false;
+}
+
+static int complete_gates(struct kube_apiserver *k, struct err *err)
+{
+	CLEANUP(buf_done) struct buf idle = BUF_INIT(4096);
+	int r = flags_gates(k->arena, k->flags.feature_gates, &k->options.gates, err);
+
+	if (r < 0)
+		return r;
+	VAL_EACH_MEMBER(m, k->options.gates)
+		if (!has_effect(atom_str(m->key)) && m->val.b != gate_is_on(VAL_EMPTY, atom_str(m->key)))
+			buf_addf(&idle, "%s" STR_FMT, idle.n ? ", " : "", STR_ARG(atom_str(m->key)));
+	if (idle.n)
+		log_warn("feature gates are accepted, but have no effect yet", KV("gates", buf_str(&idle)));
+	return 0;
+}
+
 static int complete_runtime_config(struct kube_apiserver *k, struct err *err)
 {
 	static const str served[] = { STR_INIT("flowcontrol.apiserver.k8s.io/v1"), STR_INIT("api/ga"), STR_INIT("api/all") };
@@ -218,8 +267,8 @@ static int complete_runtime_config(struct kube_apiserver *k, struct err *err)
 		if (given > 0)
 			break;
 	}
-	k->options.served = runtime_config_served;
-	k->options.served_arg = k->runtime_config;
+	k->options.served = is_served;
+	k->options.served_arg = k;
 	return 0;
 }
 
@@ -286,7 +335,8 @@ int kube_apiserver_complete(struct kube_apiserver *k, struct err *err)
 	if ((r = check_numbers(&k->flags, err)) < 0 || (r = check_pairs(&k->flags, err)) < 0)
 		return r;
 	copy(k);
-	if ((r = parse_port_range(k->flags.service_node_port_range, &k->options, err)) < 0 || (r = complete_service_range(k, err)) < 0)
+	if ((r = parse_port_range(k->flags.service_node_port_range, &k->options, err)) < 0 || (r = complete_service_range(k, err)) < 0 ||
+	    (r = complete_gates(k, err)) < 0)
 		return r;
 	return complete_runtime_config(k, err);
 }

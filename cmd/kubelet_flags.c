@@ -89,7 +89,7 @@
 	X(BOOL, "protect-kernel-defaults", "protectKernelDefaults", EQUAL, LATER, "false", "fail instead of changing kernel settings") \
 	X(TEXT, "provider-id", "providerID", EQUAL, WORKS, NULL, "id of the node that a cloud provider knows it by") \
 	X(TEXT, "qos-reserved", "qosReserved", EQUAL, LATER, NULL, "part of memory requests kept from lower classes: memory=50%") \
-	X(TEXT, "read-only-port", "readOnlyPort", EQUAL, LATER, "0", "port of a server without authentication; 0: none") \
+	X(TEXT, "read-only-port", "readOnlyPort", EQUAL, WORKS, "0", "port of a server without authentication; 0: none") \
 	X(BOOL, "register-node", "registerNode", EQUAL, WORKS, "true", "register the node with the API server") \
 	X(TEXT, "register-with-taints", "registerWithTaints", EQUAL, WORKS, NULL, "taints the node registers with: key=value:effect,...") \
 	X(TEXT, "registry-burst", "registryBurst", EQUAL, WORKS, "10", "image pulls in a short burst") \

@@ -299,13 +299,13 @@ static void office_init(struct office *o, const char *config)
 	folder_init(&o->f);
 	log_set_level(LOG_LEVEL_OFF);
 	o->signer.w = &o->w;
-	CHECK_INT(cert_read(pki_path(&o->f.arena, o->w.folder, "ca.crt"), &o->signer.ca.cert, NULL), 0);
-	CHECK_INT(key_read(pki_path(&o->f.arena, o->w.folder, "ca.key"), &o->signer.ca.key, NULL), 0);
+	CHECK_INT(cert_read(pki_path(&o->f.arena, o->w.folder.path, "ca.crt"), &o->signer.ca.cert, NULL), 0);
+	CHECK_INT(key_read(pki_path(&o->f.arena, o->w.folder.path, "ca.key"), &o->signer.ca.key, NULL), 0);
 	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
 	str server = arena_printf(&o->f.arena, "https://127.0.0.1:%u", o->w.server->port);
-	kubeconfig_build(&b, server.p, file_text(&o->f, pki_path(&o->f.arena, o->w.folder, "ca.crt")), "admin",
-			 file_text(&o->f, pki_path(&o->f.arena, o->w.folder, "admin.crt")),
-			 file_text(&o->f, pki_path(&o->f.arena, o->w.folder, "admin.key")));
+	kubeconfig_build(&b, server.p, file_text(&o->f, pki_path(&o->f.arena, o->w.folder.path, "ca.crt")), "admin",
+			 file_text(&o->f, pki_path(&o->f.arena, o->w.folder.path, "admin.crt")),
+			 file_text(&o->f, pki_path(&o->f.arena, o->w.folder.path, "admin.key")));
 	(void)put_file(&o->f, "start.conf", b.p, 0600);
 	struct val v = testing_typed(&o->f.arena, TYPE(kubeletconfig_v1beta1, KubeletConfiguration), config);
 	o->options = (struct kubelet_options){ .config = val_freeze(v), .cert_dir = in_folder(&o->f, "pki"), .root = o->f.path,

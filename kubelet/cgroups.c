@@ -84,6 +84,14 @@ int cgroups_open(struct arena *a, str path, bool make, struct cgroup **ret, stru
 
 /* ---- the node ---- */
 
+static struct val unified_one(struct arena *a, const char *file, int64_t value)
+{
+	struct val_builder b = val_builder(a);
+
+	val_add_member(&b, atom_make(a, str_of(file)), val_of_str(arena_printf(a, "%lld", (long long)value)));
+	return val_end_object(&b);
+}
+
 bool cgroups_enforces(struct val config, str what)
 {
 	struct val list = val_get(config, enforceNodeAllocatable);
@@ -156,7 +164,8 @@ static int set_top(struct cgroups *c, struct arena *a, struct err *err)
 }
 
 /* The cgroup of the system or of the kubelet, which the administrator has made. */
-static int enforce_existing(struct arena *a, const char *what, str path, struct val amounts, bool compressible, struct err *err)
+static int enforce_existing(const struct cgroups *c, struct arena *a, const char *what, str path, struct val amounts, bool compressible,
+			    struct err *err)
 {
 	CLEANUP(cgroup_freep) struct cgroup *g = NULL;
 	struct val cpu = val_find(amounts, STR("cpu")), memory = val_find(amounts, STR("memory")), pid = val_find(amounts, STR("pid"));
@@ -167,6 +176,8 @@ static int enforce_existing(struct arena *a, const char *what, str path, struct 
 	if (!compressible) {
 		v.memory = quantity_value(quantity_of(memory));
 		v.pids = quantity_value(quantity_of(pid));
+		if (c->o.node->memory_qos && v.memory)
+			v.unified = unified_one(a, "memory.min", v.memory);
 	}
 	if (r >= 0)
 		r = cgroups_set(g, a, &v, err);
@@ -193,7 +204,7 @@ static int enforce_reserved(struct cgroups *c, struct arena *a, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(all) && r >= 0; i++) {
 		if (!cgroups_enforces(c->o.config, str_of(all[i].key)))
 			continue;
-		r = enforce_existing(a, all[i].what, all[i].path, all[i].amounts, all[i].compressible, err);
+		r = enforce_existing(c, a, all[i].what, all[i].path, all[i].amounts, all[i].compressible, err);
 		if (r >= 0)
 			tell(c, false, "NodeAllocatableEnforced",
 			     arena_printf(a, "Updated limits on %s reserved cgroup " STR_FMT, i % 2 ? "kube" : "system", STR_ARG(all[i].path)));
@@ -238,14 +249,6 @@ static int64_t reserved_percent(const struct cgroups *c)
 	return str_ends(text, STR("%")) && str_to_i64(str_head(text, text.n - 1), &percent) && percent >= 0 && percent <= 100 ? percent : 0;
 }
 
-static struct val unified_one(struct arena *a, const char *file, int64_t value)
-{
-	struct val_builder b = val_builder(a);
-
-	val_add_member(&b, atom_make(a, str_of(file)), val_of_str(arena_printf(a, "%lld", (long long)value)));
-	return val_end_object(&b);
-}
-
 /* What is taken from the lower classes for the requests of those above. */
 static void reserve_memory(const struct cgroups *c, const struct demand *d, struct cgroups_values v[3])
 {
@@ -287,9 +290,10 @@ int cgroups_classes_update(struct cgroups *c, struct val pods, struct err *err)
 		return r;
 	if (val_exists(pods))
 		reserve_memory(c, &d, v);
-	if (val_exists(pods) && c->memory_qos) {
-		v[0].unified = unified_one(&a, "memory.min", c->tiered ? d.guaranteed_memory + d.burstable_memory : 0);
-		v[1].unified = unified_one(&a, "memory.low", c->tiered ? d.burstable_memory : 0);
+	if (val_exists(pods) && c->o.node->memory_qos) {
+		bool tiered = c->o.node->memory_tiered;
+		v[0].unified = unified_one(&a, "memory.min", tiered ? d.guaranteed_memory + d.burstable_memory : 0);
+		v[1].unified = unified_one(&a, "memory.low", tiered ? d.burstable_memory : 0);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(tiers) && r >= 0; i++) {
 		CLEANUP(cgroup_freep) struct cgroup *g = NULL;
@@ -330,8 +334,6 @@ int cgroups_new(const struct cgroups_options *o, struct cgroups **ret, struct er
 	c->o.reserved = val_copy(&c->arena, o->reserved);
 	c->top = arena_printf(&c->arena, STR_FMT "/kubepods", STR_ARG(root));
 	c->off = val_exists(per_class) && !val_as_bool(per_class);
-	c->memory_qos = o->node->cgroup_v2 && val_as_bool(val_find(val_get(o->config, featureGates), STR("MemoryQoS")));
-	c->tiered = str_eq(val_str(o->config, memoryReservationPolicy), STR("TieredReservation"));
 	if ((r = start(c, err)) < 0) {
 		cgroups_free(c);
 		return r;

@@ -37,7 +37,7 @@ static struct val protection(const struct cgroups *c, struct arena *a, str class
 {
 	struct val_builder b = val_builder(a);
 
-	if (c->memory_qos && c->tiered && request > 0)
+	if (c->o.node->memory_qos && c->o.node->memory_tiered && request > 0)
 		val_add_member(&b, atom_make(a, str_eq(class, STR("Guaranteed")) ? STR("memory.min") : STR("memory.low")),
 			       val_of_str(arena_printf(a, "%lld", (long long)request)));
 	return val_end_object(&b);

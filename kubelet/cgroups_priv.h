@@ -12,8 +12,6 @@ struct cgroups {
 	struct node_machine machine;
 	str top;                      /* "/...kubepods" */
 	bool off;                     /* cgroupsPerQOS: false: there is no tree */
-	bool memory_qos;              /* gate MemoryQoS, on v2 */
-	bool tiered;                  /* with memoryReservationPolicy: TieredReservation */
 	int64_t allocatable;          /* memory without what is reserved */
 	bool memory_missing;          /* the limit of kubepods could not be set: more is in use */
 };

@@ -120,6 +120,53 @@ TEST(cgroups_tree)
 	world_done(&w);
 }
 
+/* A file of a cgroup below the root. */
+static str file_of(struct world *w, const char *path, const char *file)
+{
+	CLEANUP(cgroup_freep) struct cgroup *g = NULL;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
+	struct err err = ERR_INIT;
+
+	if (cgroup_open(arena_printf(&w->arena, STR_FMT "%s", STR_ARG(w->node.cgroup_root), path).p, &g, &err) < 0 ||
+	    cgroup_read(cgroup_hierarchy(g, CGROUP_MEMORY), file, &b, &err) < 0)
+		fail_msg("%s", err.msg);
+	return arena_str(&w->arena, str_trim(buf_str(&b)));
+}
+
+TEST(cgroups_memory_quality)
+{
+	struct world w;
+
+	if (!cgroups_possible() || cgroup_mode() != CGROUP_V2)
+		skip();
+	world_init(&w, "{}", "{}");
+	w.node.memory_qos = w.node.memory_tiered = true;
+	struct val burst = pod(&w, "b", "{'name':'c','resources':{'requests':{'memory':'32Mi'}}}", ""), fixed = pod(&w, "g", LIMITED, "");
+	CHECK_INT(cgroups_classes_update(w.c, LIST(&w.arena, burst, fixed), NULL), 0);
+	CHECK_STR(file_of(&w, "/kubepods", "memory.min"), "100663296");
+	CHECK_STR(file_of(&w, "/kubepods/burstable", "memory.low"), "33554432");
+	CHECK_INT(cgroups_pod_make(w.c, burst, NULL), 0);
+	CHECK_INT(cgroups_pod_make(w.c, fixed, NULL), 0);
+	CHECK_STR(file_of(&w, "/kubepods/burstable/podb", "memory.low"), "33554432");
+	CHECK_STR(file_of(&w, "/kubepods/podg", "memory.min"), "67108864");
+	/* Switched off again. */
+	w.node.memory_tiered = false;
+	CHECK_INT(cgroups_classes_update(w.c, LIST(&w.arena, burst, fixed), NULL), 0);
+	CHECK_STR(file_of(&w, "/kubepods", "memory.min"), "0");
+	CHECK_STR(file_of(&w, "/kubepods/burstable", "memory.low"), "0");
+	/* What is reserved for the system is left to it. */
+	struct cgroups *again = NULL;
+	struct cgroups_options o = { .node = &w.node };
+	o.config = testing_typed(&w.arena, NULL, arena_printf(&w.arena, "{'enforceNodeAllocatable':['system-reserved'],'systemReservedCgroup':'" STR_FMT
+							      "/kubepods/besteffort','systemReserved':{'memory':'256Mi'}}",
+							      STR_ARG(w.node.cgroup_root)).p);
+	CHECK_INT(cgroups_new(&o, &again, NULL), 0);
+	CHECK_STR(file_of(&w, "/kubepods/besteffort", "memory.min"), "268435456");
+	CHECK_STR(file_of(&w, "/kubepods/besteffort", "memory.max"), "268435456");
+	cgroups_free(again);
+	world_done(&w);
+}
+
 TEST(cgroups_memory_of_classes)
 {
 	struct world w;

@@ -202,27 +202,8 @@ static int run(const struct question *q, str input, str *ret, struct err *err)
 	return 0;
 }
 
-/* The answer may hold credentials: nothing of it gets into a message. */
-static int decode(const struct question *q, str text, struct val *ret, struct err *err)
-{
-	str expected = val_str(q->p->config, apiVersion);
-	struct strict_errors *strict = ARENA_NEW(q->arena, struct strict_errors);
-	struct val v;
-
-	strict->arena = q->arena;
-	if (json_decode(q->arena, text, &(struct json_decode_options){ .sort_keys = true }, &v, NULL) < 0)
-		return err_set(err, ERR_BAD_REQUEST, "error reading GVK from response: couldn't get version/kind; json parse error");
-	if (!str_eq(val_str(v, apiVersion), expected))
-		return err_set(err, ERR_BAD_REQUEST, "apiVersion from credential plugin response did not match expected apiVersion:" STR_FMT
-			       ", actual apiVersion:" STR_FMT, STR_ARG(expected), STR_ARG(val_str(v, apiVersion)));
-	if (!str_eq(val_str(v, kind), STR("CredentialProviderResponse")) ||
-	    val_canonical(q->arena, v, TYPE(credentialprovider_v1, CredentialProviderResponse), strict, ret, NULL) < 0 || strict->n)
-		return err_set(err, ERR_BAD_REQUEST, "error decoding credential provider plugin response from stdout");
-	return 0;
-}
-
 /* (suspends) */
-static int execute(const struct question *q, struct val *ret, struct err *err)
+static int execute(const struct question *q, struct credential_answer *ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
 	struct arena *a = q->arena;
@@ -234,47 +215,25 @@ static int execute(const struct question *q, struct val *ret, struct err *err)
 
 	if (r < 0 || (r = run(q, buf_str(&b), &text, err)) < 0)
 		return r;
-	return decode(q, text, ret, err);
+	return credential_answer_parse(a, q->p->config, text, ret, err);
 }
 
 /* ---- answers ---- */
 
-static int check_echo(const struct question *q, struct val response, struct err *err)
-{
-	if (!q->token.n || str_eq(val_str(q->p->config, tokenAttributes, cacheType), STR("Token")))
-		return 0;
-	VAL_EACH_MEMBER(m, val_get(response, auth))
-		if (str_eq(val_str(m->val, password), q->token))
-			return err_set(err, ERR_BAD_REQUEST, "credential provider plugin returned the service account token as the password which is not "
-				       "allowed when service account cache type is not set to 'Token'");
-	return 0;
-}
-
 /* (suspends) Asks the program, and keeps what may be kept. */
 static int ask_anew(const struct question *q, struct val *ret, struct err *err)
 {
-	struct val response, life;
-	int64_t life_ns = 0;
-	str type, base;
-	int r = execute(q, &response, err);
+	struct credential_answer answer;
+	int r = execute(q, &answer, err);
 
 	if (r < 0)
 		return err_wrap(err, r, "failed to get credential from external registry credential provider");
-	if ((r = check_echo(q, response, err)) < 0)
+	if ((r = credential_answer_check(&answer, q->p->config, q->token, err)) < 0)
 		return r;
-	type = val_str(response, cacheKeyType);
-	if (str_eq(type, STR("Image")))
-		base = q->image;
-	else if (str_eq(type, STR("Registry")))
-		base = registry_of(q->image);
-	else if (str_eq(type, STR("Global")))
-		base = STR("<global>");
-	else
-		return err_set(err, ERR_BAD_REQUEST, "credential provider plugin did not return a valid cacheKeyType: " STR_FMT, STR_ARG(type));
-	*ret = val_get(response, auth);
-	life = val_has(response, cacheDuration) ? val_get(response, cacheDuration) : val_get(q->p->config, defaultCacheDuration);
-	if (duration_parse(val_as_str(life), &life_ns, NULL) == 0 && life_ns > 0)
-		keep(q, base, *ret, life_ns);
+	*ret = answer.auth;
+	if (answer.life_ns > 0)
+		keep(q, answer.scope == CREDENTIAL_IMAGE ? q->image : answer.scope == CREDENTIAL_REGISTRY ? registry_of(q->image) : STR("<global>"),
+		     *ret, answer.life_ns);
 	return 0;
 }
 

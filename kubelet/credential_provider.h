@@ -3,6 +3,7 @@
  * CredentialProviderRequest and print a CredentialProviderResponse; which of them is asked for what says a CredentialProviderConfig.
  *
  *	credential_provider.c           asking them, keeping their answers
+ *	credential_provider_answer.c    reading an answer
  *	credential_provider_config.c    reading the configuration, checks with Kubernetes' messages
  *	credential_provider_client.c    service accounts and tokens of the API server
  */
@@ -46,5 +47,21 @@ int credential_provider_token(void *client, struct arena *a, str namespace, str 
 
 /* List of kubeletconfig/v1.CredentialProvider of all files, checked; in the arena. */
 int credential_provider_config(struct arena *a, const char *path, bool tokens, struct val *ret, struct err *err);
+
+/* ---- what a program answers: credential_provider_answer.c, pure ---- */
+
+enum credential_scope { CREDENTIAL_NOWHERE, CREDENTIAL_IMAGE, CREDENTIAL_REGISTRY, CREDENTIAL_GLOBAL };
+
+struct credential_answer {
+	struct val auth;              /* map of AuthConfig by pattern */
+	enum credential_scope scope;  /* what else it is good for */
+	str type;                     /* the same as it was said */
+	int64_t life_ns;              /* how long it may be kept; 0: not at all */
+};
+
+/* config: kubeletconfig/v1.CredentialProvider. The answer is in the arena. -ERR_BAD_REQUEST */
+int credential_answer_parse(struct arena *a, struct val config, str text, struct credential_answer *ret, struct err *err);
+/* Whether it may be used; token: that was part of the question, "": none. */
+int credential_answer_check(const struct credential_answer *answer, struct val config, str token, struct err *err);
 
 #endif

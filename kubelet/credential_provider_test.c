@@ -202,6 +202,61 @@ FIBER_TEST(credential_provider_with_tokens)
 	end(&w);
 }
 
+struct asker {
+	struct world *world;
+	char password[16];
+};
+
+static void note_password(void *arg, struct val auth, struct val of)
+{
+	struct asker *a = arg;
+
+	(void)of;
+	VAL_EACH_MEMBER(m, auth)
+		(void)snprintf(a->password, sizeof(a->password), STR_FMT, STR_ARG(val_str(m->val, password)));
+}
+
+static int ask_along(void *arg)
+{
+	struct asker *a = arg;
+	struct world *w = a->world;
+
+	credential_providers_ask(w->providers, &w->arena, STR("r.test/x"), parse(&w->arena, "{\"metadata\":{\"uid\":\"p1\"}}"), note_password, a);
+	return 0;
+}
+
+/* However many ask at the same time, a program that takes long is run once, also when nothing of its answer may be kept. */
+FIBER_TEST(credential_provider_is_asked_once_for_all)
+{
+	static const struct {
+		const char *end, *password;
+	} rows[] = {
+		{ "", "1" },
+		{ "exit 3\n", "" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		CLEANUP(buf_done) struct buf calls = BUF_INIT(100);
+		struct asker askers[3];
+		struct fiber *fibers[ARRAY_LEN(askers)];
+		struct world w;
+		begin(&w);
+		put(&w, "count", arena_printf(&w.arena, "%ssleep 0.1\n%s", counting, rows[i].end).p, 0755);
+		CHECK_STR_ROW(i, open_with(&w, counting_config(&w.arena, "Image", "\"cacheDuration\":\"0s\",", "")), "");
+		for (size_t j = 0; j < ARRAY_LEN(askers); j++) {
+			askers[j] = (struct asker){ .world = &w };
+			fibers[j] = start(ask_along, &askers[j]);
+		}
+		for (size_t j = 0; j < ARRAY_LEN(askers); j++) {
+			CHECK_INT(join(fibers[j]), 0);
+			CHECK_STR_ROW(i, str_of(askers[j].password), rows[i].password);
+		}
+		CHECK_INT(file_read(arena_printf(&w.arena, "%s/count.calls", w.root).p, &calls, NULL), 0);
+		CHECK_STR_ROW(i, buf_str(&calls), "x\n");
+		end(&w);
+	}
+}
+
 FIBER_TEST(credential_provider_programs_that_fail)
 {
 	static const char *const programs[] = {

@@ -165,6 +165,9 @@ str cri_error_text(struct arena *a, const struct err *err)
 	return arena_printf(a, "rpc error: code = %s desc = %s", grpc_status_name(grpc_status_of_err(err->code)), err->msg);
 }
 
+/* containerd 2.2 says so in words, without the code. */
+bool cri_text_is_unknown_call(str text) { return str_find(text, STR("Unimplemented")) >= 0 || str_find(text, STR("not implemented")) >= 0; }
+
 int cri_follow_events(struct cri *c, void (*on_event)(struct val event, void *arg), void *arg, struct err *err)
 {
 	return c->transport->follow(c, on_event, arg, err);

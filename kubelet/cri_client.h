@@ -29,6 +29,8 @@ int cri_ask(struct cri *c, const struct rpc *rpc, struct arena *a, struct val re
 	    struct err *err);
 /* An error of cri_ask as kubelets show it: rpc error: code = NotFound desc = ... In the arena. */
 str cri_error_text(struct arena *a, const struct err *err);
+/* Whether that text says that the runtime has no such call. */
+bool cri_text_is_unknown_call(str text);
 
 /*
  * (suspends, until canceled or broken) Events of containers; each is given to on_event, which must not suspend; it lives as long as that

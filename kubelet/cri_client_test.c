@@ -167,6 +167,21 @@ static void note_event(struct val event, void *arg)
 	buf_add(b, val_str(event, containerEventType));
 }
 
+TEST(cri_calls_that_a_runtime_does_not_have)
+{
+	static const struct {
+		const char *text;
+		bool want;
+	} t[] = {
+		{ "rpc error: code = Unimplemented desc = unknown method UpdatePodSandboxResources", true },
+		{ "rpc error: code = Unknown desc = not implemented", true }, /* containerd 2.2 */
+		{ "rpc error: code = Unknown desc = there is no room", false },
+		{ "", false },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(t); i++)
+		CHECK_ROW(i, cri_text_is_unknown_call(str_of(t[i].text)) == t[i].want);
+}
+
 FIBER_TEST(cri_events_are_told_until_they_end)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(1000);

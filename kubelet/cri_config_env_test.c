@@ -81,7 +81,7 @@ static str env_text(struct arena *a, const struct kubelet_node *n, const struct 
 
 	VAL_EACH(e, env)
 		val_add_member(&b, atom_make(a, val_str(*e, key)), val_get(*e, value));
-	return testing_result(a, r, val_end_object(&b), &err);
+	return testing_shown(a, r, val_end_object(&b), &err);
 }
 
 TEST(env_of_objects)

@@ -1,9 +1,7 @@
-/*
- * What a container may use, in the terms of control groups. Memory QoS (memory.min, memory.high) is off, as it is by default in
- * Kubernetes 1.36.
- */
+/* What a container may use, in the terms of control groups. */
 #include <dirent.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "codec/atoms.h"
 #include "codec/types.h"
@@ -206,7 +204,7 @@ struct swap {
 };
 
 static struct val resources_make(const struct kubelet_node *n, struct arena *a, const struct limits *l, const struct swap *swap,
-				 int64_t oom, struct val hugepages)
+				 struct val quality, int64_t oom, struct val hugepages)
 {
 	struct val_builder unified = val_builder(a);
 	int64_t period = n->cfs_period_us ? n->cfs_period_us : CRI_CONFIG_PERIOD_US;
@@ -217,6 +215,8 @@ static struct val resources_make(const struct kubelet_node *n, struct arena *a, 
 		val_add_member(&unified, atom_make(a, STR("memory.oom.group")), VAL_LIT("1"));
 	if (swap->v2_max.n)
 		val_add_member(&unified, atom_make(a, STR("memory.swap.max")), VAL_STR(swap->v2_max));
+	VAL_EACH_MEMBER(m, quality)
+		val_add_member(&unified, m->key, m->val);
 	return OBJECT(a, F(cpuPeriod, n->no_cfs_quota ? VAL_EMPTY : val_of_int(period)),
 		      F(cpuQuota, n->no_cfs_quota ? VAL_EMPTY : val_of_int(cri_config_quota(quantity_milli(l->cpu_limit), period))),
 		      F(cpuShares, val_of_int(cri_config_shares(quantity_milli(l->cpu_asked ? l->cpu_request : l->cpu_limit)))),
@@ -246,6 +246,37 @@ static struct swap swap_of(const struct kubelet_node *n, struct arena *a, struct
 	return (struct swap){ .v2_max = arena_printf(a, "%lld", (long long)(part * (double)n->swap_bytes)) };
 }
 
+static void add_bytes(struct val_builder *b, struct arena *a, str file, int64_t bytes)
+{
+	val_add_member(b, atom_make(a, file), VAL_STR(arena_printf(a, "%lld", (long long)bytes)));
+}
+
+/*
+ * Memory QoS: what the kernel leaves to the container (memory.min: for sure, memory.low: if it can), and where it begins to slow it down
+ * (memory.high): most of the way from what is asked for to the limit, or to what all pods have. Only what the container itself says counts.
+ */
+static struct val memory_quality(const struct kubelet_node *n, struct arena *a, struct val pod, struct val container)
+{
+	struct val_builder b = val_builder(a);
+	int64_t request = memory_request(container), page = sysconf(_SC_PAGESIZE);
+	int64_t limit = quantity_value(amount(val_get(container, resources), A_limits, STR("memory"))), most = limit ? limit : n->memory_for_pods;
+
+	if (!n->memory_qos)
+		return VAL_EMPTY_OBJECT;
+	if (request && n->memory_tiered) {
+		add_bytes(&b, a, str_eq(pod_qos(pod), STR("Guaranteed")) ? STR("memory.min") : STR("memory.low"), request);
+	} else {
+		add_bytes(&b, a, STR("memory.min"), 0);
+		add_bytes(&b, a, STR("memory.low"), 0);
+	}
+	if (request != limit && most > 0) {
+		int64_t high = (int64_t)(((double)request + ((double)most - (double)request) * n->memory_throttling) / (double)page) * page;
+		if (high && high > request)
+			add_bytes(&b, a, STR("memory.high"), high);
+	}
+	return val_end_object(&b);
+}
+
 /* The limit of a container, or that of its pod when it has none. */
 static struct quantity limit_of(struct val pod, struct val container, str name)
 {
@@ -263,7 +294,8 @@ struct val container_resources_make(const struct kubelet_node *n, struct arena *
 		.memory_limit = limit_of(pod, container, STR("memory")),
 	};
 	struct swap swap = swap_of(n, a, pod, container, quantity_value(l.memory_limit));
-	struct val loose = resources_make(n, a, &l, &swap, oom_score(n, a, pod, container), hugepage_limits(a, pod, container)), typed;
+	struct val loose = resources_make(n, a, &l, &swap, memory_quality(n, a, pod, container), oom_score(n, a, pod, container),
+					  hugepage_limits(a, pod, container)), typed;
 
 	/* What is made of numbers and names always fits. */
 	return cri_config_typed(a, loose, TYPE(cri_v1, LinuxContainerResources), &typed, NULL) < 0 ? loose : typed;
@@ -288,7 +320,7 @@ struct val cri_config_sandbox_resources(const struct kubelet_node *n, struct are
 		.memory_limit = quantity_of(of_pod(limits, pod, A_limits, STR("memory"))),
 	};
 
-	return resources_make(n, a, &l, &(struct swap){ 0 }, 0, VAL_EMPTY);
+	return resources_make(n, a, &l, &(struct swap){ 0 }, VAL_EMPTY, 0, VAL_EMPTY);
 }
 
 struct val cri_config_overhead(const struct kubelet_node *n, struct arena *a, struct val pod)
@@ -298,5 +330,5 @@ struct val cri_config_overhead(const struct kubelet_node *n, struct arena *a, st
 	struct limits l = { .cpu_asked = true, .cpu_request = cpu, .cpu_limit = cpu,
 			    .memory_limit = quantity_of(val_find(overhead, STR("memory"))) };
 
-	return val_exists(overhead) ? resources_make(n, a, &l, &(struct swap){ 0 }, 0, VAL_EMPTY) : VAL_EMPTY_OBJECT;
+	return val_exists(overhead) ? resources_make(n, a, &l, &(struct swap){ 0 }, VAL_EMPTY, 0, VAL_EMPTY) : VAL_EMPTY_OBJECT;
 }

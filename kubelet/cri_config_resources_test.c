@@ -90,6 +90,40 @@ TEST(resources_by_cgroup_version_and_swap)
 	}
 }
 
+TEST(resources_memory_quality)
+{
+	static const struct {
+		bool tiered;
+		const char *resources, *want;
+	} t[] = {
+		/* Up to nine tenths of the way from the request to the limit, in whole pages. */
+		{ false, "'requests':{'memory':'100Mi'},'limits':{'memory':'200Mi'}", "{'memory.high':'199229440','memory.low':'0','memory.min':'0'}" },
+		{ false, "'requests':{'memory':'1001'},'limits':{'memory':'100001'}", "{'memory.high':'86016','memory.low':'0','memory.min':'0'}" },
+		/* Without a limit: to what all pods have; never below the request. */
+		{ false, "'requests':{'memory':'100Mi'}", "{'memory.high':'859832320','memory.low':'0','memory.min':'0'}" },
+		{ false, "'requests':{'memory':'901Mi'}", "{'memory.low':'0','memory.min':'0'}" },
+		{ true, "'requests':{'memory':'100Mi'},'limits':{'memory':'200Mi'}", "{'memory.high':'199229440','memory.low':'104857600'}" },
+		/* Guaranteed: for sure, and no slowing down. */
+		{ true, "'requests':{'cpu':'1','memory':'100Mi'},'limits':{'cpu':'1','memory':'100Mi'}", "{'memory.min':'104857600'}" },
+		{ true, "'requests':{'memory':'100Mi'},'limits':{'memory':'100Mi'}", "{'memory.low':'104857600'}" },
+		/* BestEffort. */
+		{ true, "", "{'memory.low':'0','memory.min':'0'}" },
+	};
+
+	if (sysconf(_SC_PAGESIZE) != 4096)
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CLEANUP(arena_done) struct arena a = ARENA_INIT;
+		struct kubelet_node n = testing_node();
+		struct val pod = testing_pod(&a, "", arena_printf(&a, "'resources':{%s},", t[i].resources).p, "");
+		n.cgroup_v2 = n.single_process_oom_kill = n.memory_qos = true;
+		n.memory_tiered = t[i].tiered;
+		n.memory_throttling = 0.9;
+		n.memory_for_pods = 900 << 20;
+		CHECK_STR_ROW(i, testing_text(&a, val_get(container_resources_make(&n, &a, pod, testing_container(pod)), unified)), t[i].want);
+	}
+}
+
 TEST(resources_cfs_quota_by_configuration)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;

@@ -18,7 +18,7 @@ TEST(sandbox_config_whole)
 
 	n.cgroup_v2 = true;
 	n.cluster_dns = LIST(&a, VAL_LIT("10.0.0.10"));
-	CHECK_STR(testing_result(&a, sandbox_config_make(&n, &a, pod, 3, &config, &err), config, &err),
+	CHECK_STR(testing_shown(&a, sandbox_config_make(&n, &a, pod, 3, &config, &err), config, &err),
 		  "{'metadata':{'name':'p','uid':'u1','namespace':'ns','attempt':3},'hostname':'p','logDirectory':'/var/log/pods/ns_p_u1',"
 		  "'dnsConfig':{'servers':['10.0.0.10'],'searches':['ns.svc.cluster.local','svc.cluster.local','cluster.local'],"
 		  "'options':['ndots:5']},'portMappings':[{'containerPort':80,'hostPort':8080,'hostIp':'127.0.0.1'},"
@@ -63,7 +63,7 @@ TEST(sandbox_hostname)
 		struct val config = VAL_EMPTY;
 		int r = sandbox_config_make(&n, &a, testing_pod(&a, t[i].spec, "", t[i].metadata), 0, &config, &err);
 		struct val hostname = val_get(config, hostname);
-		str got = testing_result(&a, r, val_exists(hostname) ? hostname : VAL_NULL_VALUE, &err);
+		str got = testing_shown(&a, r, val_exists(hostname) ? hostname : VAL_NULL_VALUE, &err);
 		CHECK_STR_ROW(i, testing_swap(&a, got, '"', '\''), t[i].want);
 	}
 }

@@ -11,7 +11,7 @@ static str security_text(struct arena *a, const struct kubelet_node *n, const st
 		CHECK_INT(cri_config_typed(a, v, TYPE(cri_v1, LinuxContainerSecurityContext), &typed, &err), 0);
 		v = typed;
 	}
-	return testing_result(a, r, v, &err);
+	return testing_shown(a, r, v, &err);
 }
 
 #define NAMESPACES "'namespaceOptions':{'pid':'CONTAINER','usernsOptions':{'mode':'NODE'}}"

@@ -27,48 +27,12 @@
 #include "net/grpc_server.h"
 
 enum {
-	OFFERS_MAX = 256, NAME_MAX_BYTES = 317, ENDPOINT_MAX = 1024, DEVICES_MAX = 65536, REGISTER_MAX = 64 << 10,
+	ENDPOINT_MAX = 1024, REGISTER_MAX = 64 << 10,
 	OPTIONS_MS = 10 * 1000, OPEN_MS = 10 * 1000, LISTS_A_SECOND = 20, GRACE_MS = 100,
 	STOPPED_MS = 5 * 60 * 1000, /* as Kubernetes: endpointStopGracePeriod */
 };
 
 /* ---- offers ---- */
-
-struct offer *offer_find(const struct devices *d, str name)
-{
-	LIST_EACH(struct offer, r, &d->offers, link)
-		if (str_eq(r->name, name))
-			return r;
-	return NULL;
-}
-
-struct offer *offer_add(struct devices *d, str name)
-{
-	struct offer *before = NULL;
-
-	if (d->n_offers >= OFFERS_MAX || name.n > NAME_MAX_BYTES)
-		return NULL;
-	LIST_EACH(struct offer, other, &d->offers, link)
-		if (!before && str_cmp(other->name, name) > 0)
-			before = other;
-	struct offer *r = mem_zalloc(sizeof(*r) + name.n);
-	char *text = (char *)(r + 1);
-	memcpy(text, name.p, name.n);
-	*r = (struct offer){ .name = str_span(text, name.n), .stopped_ns = clock_now_ns(), .lost = true };
-	map_init(&r->ids);
-	list_add(before ? &before->link : &d->offers, &r->link);
-	d->n_offers++;
-	return r;
-}
-
-static void offer_free(struct devices *d, struct offer *r)
-{
-	list_remove(&r->link);
-	d->n_offers--;
-	map_done(&r->ids);
-	frozen_unref(r->told);
-	free(r);
-}
 
 /* Its plugin has ended, or was taken away. */
 static void offer_stop(struct devices *d, struct offer *r)
@@ -87,56 +51,6 @@ static void offer_stop(struct devices *d, struct offer *r)
 	log_info("device plugin has ended: its devices are unhealthy", KV("resource", r->name));
 	fiber_cond_signal(&d->stopped);
 	d->o.changed(d->o.arg);
-}
-
-/* Calls pod_changed for pods that have a device whose health is another than before, or which was not there before. */
-static void tell_pods(struct devices *d, const struct offer *r, const struct map *before)
-{
-	struct map told = MAP_INIT, owners = MAP_INIT;
-
-	map_init(&told);
-	map_init(&owners);
-	allocation_owners(d, r->name, &owners);
-	VAL_EACH(device, r->told->val) {
-		str id = val_str(*device, ID);
-		const struct val *old = map_get(before, id);
-		if (!offer_has(r, device, id) || (old && str_eq(val_str(*old, health), val_str(*device, health))))
-			continue;
-		const struct allocation *x = map_get(&owners, id);
-		if (x && !map_put(&told, x->pod, d))
-			d->o.pod_changed(d->o.arg, x->pod);
-	}
-	map_done(&owners);
-	map_done(&told);
-}
-
-/* What the plugin tells now. False: it is what it has told before. */
-static bool offer_update(struct devices *d, struct offer *r, struct val devices)
-{
-	struct frozen *old = r->told;
-
-	if (old && r->listed && !r->lost && val_equal(old->val, devices))
-		return false;
-	struct map before = r->ids;
-	size_t n = map_len(&before), healthy = r->lost ? 0 : r->n_healthy;
-	bool is_new = !r->listed;
-
-	r->told = val_freeze(devices);
-	map_init(&r->ids);
-	r->n_healthy = 0;
-	r->lost = r->gone = false;
-	r->listed = true;
-	VAL_EACH(device, r->told->val)
-		(void)map_put(&r->ids, val_str(*device, ID), (void *)device);
-	VAL_EACH(device, r->told->val)
-		r->n_healthy += offer_has(r, device, val_str(*device, ID)) && offer_is_healthy(r, *device);
-	tell_pods(d, r, &before);
-	map_done(&before);
-	frozen_unref(old);
-	if (is_new || n != map_len(&r->ids) || healthy != r->n_healthy)
-		d->o.changed(d->o.arg);
-	log_debug("device plugin told its devices", KV("resource", r->name), KV("devices", map_len(&r->ids)), KV("healthy", r->n_healthy));
-	return true;
 }
 
 /* (suspends, until canceled) Takes resources from the node whose plugins have been away for too long. */
@@ -212,19 +126,14 @@ static int follow_open(struct device_plugin *p, struct grpc_stream **ret, struct
 /* (suspends) One list of devices. 0: it was the last. */
 static int follow_next(struct device_plugin *p, struct grpc_stream *s, struct err *err)
 {
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	CLEANUP(grpc_message_freep) struct grpc_message *m = NULL;
-	struct val answer;
 	int r = grpc_stream_recv(s, &m, err);
 
-	if (r <= 0 || (r = proto_decode(&a, grpc_message_str(m), rpc_DevicePlugin_ListAndWatch.response, &answer, err)) < 0)
+	if (r <= 0 || (r = offer_tell(p->devices, p->offer, grpc_message_str(m), err)) < 0)
 		return r;
-	struct val devices = val_get(answer, devices);
-	if (val_len(devices) > DEVICES_MAX)
-		return err_set(err, ERR_TOO_LARGE, "it has more than %d devices", DEVICES_MAX);
 	if (!p->offer)
 		return 0;
-	if (offer_update(p->devices, p->offer, val_is(devices, VAL_LIST) ? devices : VAL_EMPTY_LIST) && devices_save(p->devices, err) < 0)
+	if (r > 0 && devices_save(p->devices, err) < 0)
 		log_error("cannot write the checkpoint of devices", KV("error", err));
 	return 1;
 }
@@ -343,25 +252,6 @@ void device_plugin_disconnect(struct devices *d, str name, str socket)
 		fiber_cancel(f);
 }
 
-int device_plugin_validate(struct devices *d, str name, struct val versions, struct err *err)
-{
-	CLEANUP(buf_done) struct buf b = BUF_INIT(256);
-	bool ok = false;
-
-	(void)d;
-	VAL_EACH(v, versions) {
-		ok = ok || str_eq(val_as_str(*v), STR("v1beta1"));
-		buf_addf(&b, "%s" STR_FMT, v == versions.items ? "" : " ", STR_ARG(val_as_str(*v)));
-	}
-	if (!ok)
-		return err_set(err, ERR_INVALID, "manager version, v1beta1, is not among plugin supported versions [" STR_FMT "]",
-			       STR_ARG(buf_str(&b)));
-	if (!resource_is_extended(name))
-		return err_set(err, ERR_INVALID, "invalid name of device plugin socket: the ResourceName \"" STR_FMT "\" is invalid",
-			       STR_ARG(name));
-	return 0;
-}
-
 /* (suspends) Errors without a code are "Unknown" in Go. */
 static int handle_register(struct grpc_server_call *call, str bytes, void *arg, struct err *err)
 {
@@ -410,10 +300,7 @@ struct devices *devices_new(const struct devices_options *o)
 	struct devices *d = mem_zalloc(sizeof(*d));
 
 	d->o = *o;
-	list_init(&d->offers);
-	list_init(&d->allocations);
-	list_init(&d->allocating);
-	csi_drivers_init(&d->csi);
+	devices_state_init(d);
 	fiber_group_init(&d->plugins);
 	fiber_cond_init(&d->stopped, "a device plugin that ends");
 	fiber_cond_init(&d->saved, "the checkpoint of devices");
@@ -430,11 +317,7 @@ void devices_free(struct devices *d)
 {
 	if (!d)
 		return;
-	LIST_EACH_SAFE(struct allocation, x, &d->allocations, link)
-		allocation_remove(x);
-	LIST_EACH_SAFE(struct offer, r, &d->offers, link)
-		offer_free(d, r);
-	csi_drivers_done(&d->csi);
+	devices_state_done(d);
 	free(d->folder);
 	free(d->socket);
 	free(d->checkpoint);
@@ -541,8 +424,8 @@ static int part_main(void *arg)
 /* (suspends) */
 static int run_parts(struct devices *d, struct part *parts, size_t n, struct err *err)
 {
+	struct fiber_cond end; /* before the group, whose fibers signal it to their last moment */
 	CLEANUP(fiber_group_done) struct fiber_group group;
-	struct fiber_cond end;
 	int r;
 
 	fiber_group_init(&group);

@@ -3,7 +3,9 @@
  *
  *	plugins.c             plugins_registry: sockets in a folder are found, asked who they are, told the outcome
  *	devices.c             device-plugins/kubelet.sock: Register; ListAndWatch of each plugin
+ *	devices_state.c       what plugins offer, and who has what of it
  *	devices_allocate.c    which container gets which device
+ *	devices_container.c   devices of a container that starts; devices_told.c: what it sees of them
  *	devices_checkpoint.c  kept in kubelet_internal_checkpoint, for the next kubelet
  *	pod_resources.c       pod-resources/kubelet.sock: List, GetAllocatableResources, Get
  */

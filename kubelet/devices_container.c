@@ -1,25 +1,10 @@
-/* What containers, their statuses and their runtime are told of the devices that they have. */
+/* Devices of a container that starts: plugins prepare them. */
 #include "codec/quantity.h"
 #include "codec/types.h"
 #include "kubelet/devices_priv.h"
 #include "machinery/resources.h"
 
 enum { PRE_START_MS = 30 * 1000 }; /* as Kubernetes */
-
-/* All ids of an allocation, each once. */
-static struct val ids_of(struct arena *a, const struct allocation *x)
-{
-	struct val_builder b = val_builder(a);
-	struct map seen = MAP_INIT;
-
-	map_init(&seen);
-	VAL_EACH_MEMBER(node, x->devices)
-		VAL_EACH(id, node->val)
-			if (!map_put(&seen, val_as_str(*id), (void *)id))
-				val_add_item(&b, VAL_STR(arena_str(a, val_as_str(*id))));
-	map_done(&seen);
-	return val_end_list(&b);
-}
 
 /* (suspends) */
 static int pre_start(struct devices *d, struct arena *a, str uid, str container, struct offer *r, struct err *err)
@@ -37,7 +22,7 @@ static int pre_start(struct devices *d, struct arena *a, str uid, str container,
 	if (!p)
 		return err_set(err, ERR_UNAVAILABLE, "device plugin PreStartContainer rpc failed with err: endpoint " STR_FMT " has been stopped",
 			       STR_ARG(name));
-	int code = plugin_ask(p->channel, &rpc_DevicePlugin_PreStartContainer, a, OBJECT(a, F(devicesIds, ids_of(a, x))), PRE_START_MS,
+	int code = plugin_ask(p->channel, &rpc_DevicePlugin_PreStartContainer, a, OBJECT(a, F(devicesIds, allocation_id_list(a, x))), PRE_START_MS,
 			      &answer, err);
 	return code < 0 ? err_wrap(err, code, "device plugin PreStartContainer rpc failed with err") : 0;
 }
@@ -72,98 +57,14 @@ static int prepare(struct devices *d, struct arena *a, const struct cri_containe
 	return missing ? devices_allocate(d, in->pod, err) : 0;
 }
 
-/* The lists that are being put together. Of two with the same key the first counts. */
-struct told {
-	struct arena *arena;
-	struct val_builder devices, cdi, env, annotations, mounts;
-	struct map device_paths, cdi_names, env_names, annotation_names, mount_paths;
-};
-
-static bool is_first(struct map *seen, str key, const void *value) { return !map_get(seen, key) && !map_put(seen, key, (void *)value); }
-
-static void tell(struct told *t, struct val response)
-{
-	struct arena *a = t->arena;
-
-	VAL_EACH_MEMBER(m, val_get(response, envs))
-		if (is_first(&t->env_names, atom_str(m->key), m))
-			val_add_item(&t->env, OBJECT(a, F(key, VAL_STR(atom_str(m->key))), F(value, m->val)));
-	VAL_EACH(x, val_get(response, devices))
-		if (is_first(&t->device_paths, val_str(*x, containerPath), x))
-			val_add_item(&t->devices, *x);
-	VAL_EACH(x, val_get(response, mounts))
-		if (is_first(&t->mount_paths, val_str(*x, containerPath), x))
-			val_add_item(&t->mounts, *x);
-	VAL_EACH_MEMBER(m, val_get(response, annotations))
-		if (is_first(&t->annotation_names, atom_str(m->key), m))
-			val_add_member(&t->annotations, m->key, m->val);
-	VAL_EACH(x, val_get(response, cdiDevices))
-		if (is_first(&t->cdi_names, val_str(*x, name), x))
-			val_add_item(&t->cdi, *x);
-}
-
-static struct val unless_empty(struct val v) { return val_len(v) ? v : VAL_EMPTY; }
-
-static struct cri_mount *mounts_make(struct arena *a, struct val mounts, size_t *ret_n)
-{
-	struct cri_mount *all = ARENA_ARRAY(a, struct cri_mount, val_len(mounts));
-	size_t n = 0;
-
-	VAL_EACH(m, mounts)
-		all[n++] = (struct cri_mount){ .container_path = val_str(*m, containerPath), .host_path = val_str(*m, hostPath),
-					       .readonly = val_bool(*m, readOnly), .propagation = STR("PROPAGATION_PRIVATE") };
-	*ret_n = n;
-	return all;
-}
-
 int devices_of_container(struct devices *d, struct arena *a, struct cri_container_input *in, struct cri_mount **ret_mounts, size_t *ret_n,
 			 struct err *err)
 {
-	struct told t = { a, val_builder(a), val_builder(a), val_builder(a), val_builder(a), val_builder(a),
-			  MAP_INIT, MAP_INIT, MAP_INIT, MAP_INIT, MAP_INIT };
-	str uid = val_str(in->pod, metadata, uid), container = val_str(in->container, name);
-	struct map *maps[] = { &t.device_paths, &t.cdi_names, &t.env_names, &t.annotation_names, &t.mount_paths };
 	int r = prepare(d, a, in, err);
 
 	*ret_mounts = NULL;
 	*ret_n = 0;
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
-		map_init(maps[i]);
-	LIST_EACH(struct allocation, x, &d->allocations, link)
-		if (str_eq(x->pod, uid) && str_eq(x->container, container))
-			tell(&t, val_copy(a, x->response));
-	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
-		map_done(maps[i]);
-	in->devices = unless_empty(val_end_list(&t.devices));
-	in->cdi_devices = unless_empty(val_end_list(&t.cdi));
-	in->extra_env = unless_empty(val_end_list(&t.env));
-	in->extra_annotations = unless_empty(val_sorted(a, val_end_object(&t.annotations)));
-	*ret_mounts = mounts_make(a, val_end_list(&t.mounts), ret_n);
-	return 0;
-}
-
-/* As last told; of a device that no plugin tells of any more the best is assumed, as Kubernetes does. */
-static struct val health_of(const struct devices *d, str resource, str id)
-{
-	const struct offer *r = offer_find(d, resource);
-	const struct val *device = r ? map_get(&r->ids, id) : NULL;
-
-	return !device || str_eq(val_str(*device, health), STR("Healthy")) ? VAL_LIT("Healthy") : VAL_LIT("Unhealthy");
-}
-
-struct val devices_status(struct devices *d, struct arena *a, str pod_uid, str container)
-{
-	struct val_builder list = val_builder(a);
-
-	LIST_EACH(struct allocation, x, &d->allocations, link) {
-		struct val_builder resources = val_builder(a);
-		if (!str_eq(x->pod, pod_uid) || !str_eq(x->container, container) || !val_exists(x->response))
-			continue;
-		VAL_EACH(id, ids_of(a, x))
-			val_add_item(&resources, OBJECT(a, F(resourceID, *id), F(health, health_of(d, x->resource, val_as_str(*id)))));
-		val_add_item(&list, OBJECT(a, F(name, VAL_STR(arena_str(a, x->resource))), F(resources, val_end_list(&resources))));
-	}
-	return unless_empty(val_end_list(&list));
+	if (r >= 0)
+		devices_tell(d, a, in, ret_mounts, ret_n);
+	return r < 0 ? r : 0;
 }

@@ -2,6 +2,7 @@
 #ifndef C8S_KUBELET_DEVICES_PRIV_H
 #define C8S_KUBELET_DEVICES_PRIV_H
 
+#include "base/buf.h"
 #include "base/fiber.h"
 #include "base/map.h"
 #include "codec/atoms.h"
@@ -75,11 +76,20 @@ struct devices {
 	} rate;                       /* of pod-resources */
 };
 
-/* ---- offers (devices.c) ---- */
+/* ---- what there is (devices_state.c) ---- */
+
+void devices_state_init(struct devices *d);
+void devices_state_done(struct devices *d);
 
 struct offer *offer_find(const struct devices *d, str name);
 /* Adds one; NULL when there are too many. */
 struct offer *offer_add(struct devices *d, str name);
+void offer_free(struct devices *d, struct offer *r);
+/*
+ * What its plugin tells now, an answer of ListAndWatch: 1, or 0 when it is what it has told before; r is NULL for a plugin that does not
+ * count any more. -ERR_BAD_REQUEST or -ERR_TOO_LARGE for what is no list of devices.
+ */
+int offer_tell(struct devices *d, struct offer *r, str message, struct err *err);
 static inline bool offer_is_healthy(const struct offer *r, struct val device)
 {
 	return !r->lost && str_eq(val_str(device, health), STR("Healthy"));
@@ -87,28 +97,39 @@ static inline bool offer_is_healthy(const struct offer *r, struct val device)
 /* Is it a device that counts: of several with the same id, the last. */
 static inline bool offer_has(const struct offer *r, const struct val *device, str id) { return map_get(&r->ids, id) == device; }
 
+/* ---- plugins (devices.c) ---- */
+
 /* A reference, or NULL when its plugin has ended; (suspends) the last one ends the connection. */
 struct device_plugin *device_plugin_ref(struct offer *r);
 void device_plugin_unref(struct device_plugin *p);
 void device_plugin_unrefp(struct device_plugin **p);
 
-/* Those of struct plugin_kind for device plugins. */
+/* Those of struct plugin_kind for device plugins; the first is in devices_state.c. */
 int device_plugin_validate(struct devices *d, str name, struct val versions, struct err *err);
 int device_plugin_connect(struct devices *d, str name, str socket, struct err *err);
 void device_plugin_disconnect(struct devices *d, str name, str socket);
 
-/* ---- allocations (devices_allocate.c) ---- */
+/* ---- allocations (devices_state.c) ---- */
 
 /* Copies all that it is given. */
 struct allocation *allocation_add(struct devices *d, str pod, str container, str resource, struct val devices, struct val response);
 void allocation_remove(struct allocation *x);
 struct allocation *allocation_find(const struct devices *d, str pod, str container, str resource);
+/* Adds its ids to a set: the allocation by id. */
+void allocation_ids(struct allocation *x, struct map *set);
+/* All ids, each once; in the arena. */
+struct val allocation_id_list(struct arena *a, const struct allocation *x);
 /* True when some device of the resource is somebody's. */
 bool allocation_any(const struct devices *d, str resource);
 /* Adds the ids of all devices of the resource that are somebody's: struct allocation by id, borrowed from there. */
 void allocation_owners(const struct devices *d, str resource, struct map *ret);
 /* Devices of pods that have ended come free. */
 void allocations_collect(struct devices *d);
+
+/* ---- what containers see of them (devices_told.c) ---- */
+
+/* As devices_of_container, once plugins have prepared the devices. */
+void devices_tell(struct devices *d, struct arena *a, struct cri_container_input *in, struct cri_mount **ret_mounts, size_t *ret_n);
 
 /* ---- the file (devices_checkpoint.c) ---- */
 
@@ -120,5 +141,8 @@ int devices_save(struct devices *d, struct err *err);
 /* ---- pod-resources (pod_resources.c) ---- */
 
 struct grpc_server *pod_resources_server(struct devices *d);
+/* The answer to a call of one of the methods, of which there are POD_RESOURCES_METHODS: bytes for bytes. */
+enum { POD_RESOURCES_METHODS = 4 };
+int pod_resources_answer(struct devices *d, struct arena *a, size_t method, str request, struct buf *ret, struct err *err);
 
 #endif

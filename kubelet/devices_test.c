@@ -319,6 +319,68 @@ FIBER_TEST(devices_preferred_and_pre_start)
 }
 
 /* The next kubelet knows who has what, and gives it to nobody else. */
+struct allocating_pod {
+	struct kubelet_test *k;
+	struct val pod;
+	struct fiber *fiber;
+	bool done;
+};
+
+static int allocate_one(void *arg)
+{
+	struct allocating_pod *p = arg;
+
+	int r = devices_allocate(p->k->devices, p->pod, NULL);
+	p->done = true;
+	return r;
+}
+
+/* A plugin is replaced while it is asked what it prefers: giving it up takes a while, in which others choose. */
+FIBER_TEST(devices_are_not_given_twice)
+{
+	enum { PODS = 300 };
+	static struct allocating_pod pods[PODS];
+	CLEANUP(buf_done) struct buf list = BUF_INIT(1 << 16);
+	struct kubelet_test k;
+	struct plugin_test p = { .options = "{'getPreferredAllocationAvailable':true}", .holds = true, .preferred = "{'containerResponses':[{}]}" };
+
+	kubelet_test_init(&k);
+	for (int i = 0; i < PODS; i++) {
+		buf_addf(&list, "%s{'ID':'d%03d','health':'Healthy'}", i ? "," : "{'devices':[", i);
+		pods[i] = (struct allocating_pod){ &k, pod_make(&k, arena_printf(&k.arena, "u%d", i).p, 1), NULL, false };
+	}
+	buf_add(&list, STR("]}"));
+	p.list = list.p;
+	struct plugin_test q = { .list = list.p };
+	plugin_test_register(&p, &k, "v.com/x");
+	pods[0].fiber = start(allocate_one, &pods[0]);
+	UNTIL(strstr(p.calls, "GetPreferredAllocation"));
+	plugin_test_start(&q, &k, "device-plugins/other.sock");
+	CHECK_STR(test_ask(&k.arena, test_path(&k, "device-plugins/kubelet.sock"), &rpc_Registration_Register,
+			   "{'version':'v1beta1','endpoint':'other.sock','resourceName':'v.com/x'}"), "{}");
+	UNTIL(strstr(q.calls, "ListAndWatch"));
+	CHECK_INT(fiber_sleep_ms(20, NULL), 0); /* the first is only known to who waits for it now */
+	p.answered = p.holds = false;
+	while (!p.answered)
+		CHECK_INT(fiber_yield(NULL), 0);
+	int n = 1;
+	for (; n < PODS && !pods[0].done; n++) {
+		pods[n].fiber = start(allocate_one, &pods[n]);
+		CHECK_INT(fiber_yield(NULL), 0);
+	}
+	buf_reset(&list);
+	for (int i = 0; i < n; i++) {
+		CHECK_ROW(i, join(pods[i].fiber) == 0);
+		str uid = val_str(pods[i].pod, metadata, uid);
+		str device = text_of(&k.arena, allocation_find(k.devices, uid, STR("c"), STR("v.com/x"))->devices);
+		CHECK_ROW(i, str_find(buf_str(&list), device) < 0);
+		buf_add(&list, device);
+	}
+	plugin_test_stop(&p);
+	plugin_test_stop(&q);
+	kubelet_test_done(&k);
+}
+
 FIBER_TEST(devices_are_kept_over_a_restart)
 {
 	struct kubelet_test k;

@@ -170,6 +170,8 @@ struct plugin_test {
 	unsigned sends;               /* how often a list is sent again, with nothing having changed */
 	const char *other;            /* sent in turn with it */
 	bool ends;                    /* the stream of devices */
+	bool holds;                   /* GetPreferredAllocation is not answered while it is so */
+	bool answered;                /* it was, since */
 	char calls[800];              /* "Allocate{...};" */
 };
 
@@ -214,6 +216,10 @@ static int plugin_test_handle(struct grpc_server_call *call, str bytes, void *ar
 		return err_set(err, ERR_INTERNAL, "the plugin does not want to");
 	if (rpc == &rpc_DevicePlugin_ListAndWatch)
 		return plugin_test_follow(p, call, err);
+	while (rpc == &rpc_DevicePlugin_GetPreferredAllocation && p->holds)
+		if (fiber_sleep_ms(1, err) < 0)
+			return -ERR_CANCELED;
+	p->answered = rpc == &rpc_DevicePlugin_GetPreferredAllocation;
 	return plugin_test_reply(call, rpc, rpc == &rpc_DevicePlugin_Allocate ? p->response
 					    : rpc == &rpc_DevicePlugin_GetDevicePluginOptions ? p->options
 					    : rpc == &rpc_DevicePlugin_GetPreferredAllocation ? p->preferred

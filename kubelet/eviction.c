@@ -16,7 +16,10 @@
 #include "kubelet/config.h"
 #include "kubelet/eviction_priv.h"
 
-enum { LOOK_MS = 10000, GRACE_AT_ONCE_S = 1, AFTER_MS = 1000 };
+enum {
+	LOOK_MS = 10000, GRACE_AT_ONCE_S = 1, AFTER_MS = 1000,
+	WAIT_MIN_S = 10, GONE_S = 30, /* for a pod to end that is evicted, at least, and for what it had to go */
+};
 
 /* ---- life ---- */
 
@@ -47,6 +50,29 @@ bool eviction_pids_pressure(const struct eviction *e) { return e->pressure[PRESS
 
 /* ---- one look ---- */
 
+int eviction_within_grace(const struct eviction_options *o, struct val pod, str reason, str message, struct val condition, int64_t grace_s,
+			  struct err *err)
+{
+	int64_t own_s = val_int(pod, spec, terminationGracePeriodSeconds), s = MIN(grace_s >= 0 ? grace_s : own_s, (int64_t)INT32_MAX);
+	int r;
+
+	{
+		DEADLINE_SCOPE(MAX(s + s / 2, (int64_t)WAIT_MIN_S) * 1000);
+		r = o->evict(o->arg, pod, reason, message, condition, grace_s, err);
+	}
+	if (r == -ERR_TIMEOUT && fiber_check(NULL) >= 0)
+		o->event(o->arg, pod, true, "ExceededGracePeriod", STR("Container runtime did not kill the pod within specified grace period."));
+	return r;
+}
+
+/* (suspends) What the pod's volumes hold is free only when they are gone; before, others would end for nothing. */
+static void wait_until_gone(const struct eviction *e, struct val pod)
+{
+	for (int i = 0; e->o.gone && i < GONE_S && !e->o.gone(e->o.arg, val_str(pod, metadata, uid)); i++)
+		if (fiber_sleep_ms(1000, NULL) < 0)
+			return;
+}
+
 /* The end of a pod. Whether it could be. */
 static bool evict(struct eviction *e, struct val pod, str message, struct val condition, int64_t grace_s)
 {
@@ -57,8 +83,9 @@ static bool evict(struct eviction *e, struct val pod, str message, struct val co
 		return false;
 	}
 	e->o.event(e->o.arg, pod, true, "Evicted", message);
-	if (e->o.evict(e->o.arg, pod, STR("Evicted"), message, condition, grace_s, &err) < 0)
+	if (eviction_within_grace(&e->o, pod, STR("Evicted"), message, condition, grace_s, &err) < 0)
 		log_warn("the eviction of a pod did not end", KV("pod", val_str(pod, metadata, name)), KV("err", &err));
+	wait_until_gone(e, pod);
 	return true;
 }
 

@@ -20,6 +20,7 @@ struct eviction_options {
 	struct val (*pods)(void *arg, struct arena *a); /* active ones, as core/v1.Pod with status */
 	/* (suspends) As pods_evict, with wait. */
 	int (*evict)(void *arg, struct val pod, str reason, str message, struct val condition, int64_t grace_s, struct err *err);
+	bool (*gone)(void *arg, str uid); /* whether nothing is left of it; NULL: that is not waited for */
 	/* (suspends) Frees disk: dead containers; unused images. */
 	void (*free_containers)(void *arg);
 	int64_t (*free_images)(void *arg, struct err *err);
@@ -37,6 +38,12 @@ void eviction_free(struct eviction *e); /* NULL is fine */
 int eviction_run(struct eviction *e, struct err *err);
 /* (suspends) One look. Whether a pod was ended. */
 bool eviction_look(struct eviction *e);
+/*
+ * (suspends) As o->evict, but not for much longer than the pod's grace; then there is an event, and -ERR_TIMEOUT: a runtime that hangs must
+ * not keep others from being evicted. Of o, evict, event and arg are used.
+ */
+int eviction_within_grace(const struct eviction_options *o, struct val pod, str reason, str message, struct val condition, int64_t grace_s,
+			  struct err *err);
 bool eviction_memory_pressure(const struct eviction *e);
 bool eviction_disk_pressure(const struct eviction *e);
 bool eviction_pids_pressure(const struct eviction *e);

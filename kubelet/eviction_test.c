@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "kubelet/eviction_priv.h"
 #include "kubelet/stats_testing.h"
 
@@ -19,6 +20,7 @@ struct world {
 	const char *signals;
 	const char *signals_after;    /* once something was freed; NULL: the same */
 	unsigned changes;
+	int64_t gone_at_ns;           /* of pods that were evicted */
 	char root[64];
 };
 
@@ -28,11 +30,16 @@ static int evict(void *arg, struct val pod, str reason, str message, struct val 
 {
 	struct world *w = arg;
 
-	(void)err;
 	(void)message;
 	buf_addf(&w->told, "evict " STR_FMT " " STR_FMT " %llds" STR_FMT "\n", STR_ARG(val_str(pod, metadata, name)), STR_ARG(reason),
 		 (long long)grace_s, STR_ARG(val_exists(condition) ? arena_join(&w->arena, STR(" "), val_str(condition, reason)) : STR_NONE));
-	return 0;
+	return str_eq(val_str(pod, metadata, name), STR("stuck")) ? fiber_sleep_ms(INT32_MAX, err) : 0;
+}
+
+static bool gone(void *arg, str uid)
+{
+	(void)uid;
+	return clock_now_ns() >= ((struct world *)arg)->gone_at_ns;
 }
 
 static void free_containers(void *arg) { buf_addf(&((struct world *)arg)->told, "free containers\n"); }
@@ -72,7 +79,7 @@ static void world_init(struct world *w, const char *config, const char *pod_list
 	w->fake.usage = testing_typed(&w->arena, NULL, usage);
 	w->stats = stats_new(&(struct stats_options){ .node = &w->node, .cri = &w->fake.cri.cri, .pods = usage_pods, .arg = &w->fake });
 	w->e = eviction_new(&(struct eviction_options){
-		.node = &w->node, .config = testing_typed(&w->arena, NULL, config), .stats = w->stats, .pods = pods, .evict = evict,
+		.node = &w->node, .config = testing_typed(&w->arena, NULL, config), .stats = w->stats, .pods = pods, .evict = evict, .gone = gone,
 		.free_containers = free_containers, .free_images = free_images, .event = event, .changed = changed, .observe = observe, .arg = w });
 }
 
@@ -253,6 +260,70 @@ CLOCK_TEST(eviction_spares_the_critical)
 	look(&w, false, "Warning EvictionThresholdMet node: Attempting to reclaim memory\n");
 	w.fake.pods = VAL_EMPTY_LIST;
 	look(&w, false, "Warning EvictionThresholdMet node: Attempting to reclaim memory\n");
+	world_done(&w);
+}
+
+/* A runtime that hangs holds up an eviction for a while, and not all others for good. */
+CLOCK_TEST(eviction_gives_up_on_pods_that_do_not_end)
+{
+	static const struct {
+		int64_t grace_s, took_s;
+	} t[] = { { 0, 10 }, { 6, 10 }, { 40, 60 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct world w;
+		world_init(&w, HARD, POD("stuck", "0", "", ""), "[{'memory':1}]");
+		int64_t began = clock_now_ns();
+		CHECK_ROW(i, eviction_within_grace(&w.e->o, val_at(w.fake.pods, 0), STR("R"), STR("m"), VAL_EMPTY, t[i].grace_s, NULL) == -ERR_TIMEOUT);
+		CHECK_ROW(i, clock_now_ns() - began == t[i].took_s * NS_PER_S);
+		CHECK_STR_ROW(i, buf_str(&w.told), arena_printf(&w.arena, "evict stuck R %llds\nWarning ExceededGracePeriod stuck: Container runtime did not "
+								"kill the pod within specified grace period.\n", (long long)t[i].grace_s).p);
+		world_done(&w);
+	}
+	struct world w;
+	world_init(&w, HARD, POD("stuck", "0", "", "") "," POD("next", "5", "", ""), "[{'memory':1},{'memory':1}]");
+	w.signals = "[{'signal':'memory.available','available':1,'capacity':1000}]";
+	log_set_level(LOG_LEVEL_ERROR);
+	DEADLINE_SCOPE(100000);
+	CHECK(eviction_look(w.e));
+	w.fake.pods = LIST(&w.arena, val_at(w.fake.pods, 1));
+	CHECK(eviction_look(w.e) && str_find(buf_str(&w.told), STR("\nevict next Evicted 1s")) > 0);
+	log_set_level(LOG_LEVEL_INFO);
+	world_done(&w);
+}
+
+/* Disk that a pod's volumes take is free when they are gone. */
+CLOCK_TEST(eviction_waits_for_what_is_left)
+{
+	static const int after_s[] = { 0, 5, 100 }, took_s[] = { 0, 5, 30 };
+
+	for (size_t i = 0; i < ARRAY_LEN(after_s); i++) {
+		struct world w;
+		world_init(&w, HARD, POD("p", "0", "", ""), "[{'rootfs':4096}]");
+		w.signals = "[{'signal':'nodefs.available','available':99,'capacity':1000}]";
+		int64_t began = clock_now_ns();
+		w.gone_at_ns = began + after_s[i] * NS_PER_S;
+		CHECK_ROW(i, eviction_look(w.e));
+		CHECK_ROW(i, clock_now_ns() - began == took_s[i] * NS_PER_S);
+		world_done(&w);
+	}
+}
+
+/* Who uses what is not known: nobody goes, rather than anybody. */
+CLOCK_TEST(eviction_waits_for_figures)
+{
+	struct world w;
+
+	world_init(&w, HARD, POD("dear", "100", "'requests':{'memory':'1Gi'}", "") "," POD("big", "0", "", ""), "[{'memory':1000},{'memory':209715200}]");
+	w.signals = "[{'signal':'memory.available','available':1,'capacity':1073741824}]";
+	w.fake.fails = true;
+	log_set_level(LOG_LEVEL_ERROR);
+	look(&w, false, "Warning EvictionThresholdMet node: Attempting to reclaim memory\n");
+	CHECK(eviction_memory_pressure(w.e));
+	w.fake.fails = false;
+	CHECK(eviction_look(w.e));
+	CHECK(str_find(buf_str(&w.told), STR("\nevict big Evicted")) > 0);
+	log_set_level(LOG_LEVEL_INFO);
 	world_done(&w);
 }
 

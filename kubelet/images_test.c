@@ -36,7 +36,7 @@ struct world {
 	int pull_code;                 /* else this error */
 	const char *pull_error;
 	int status_code;
-	int64_t pull_ms;
+	int64_t pull_ms, list_ms;      /* how long these take */
 	unsigned pulling, pulling_most;
 	struct val images;             /* of ListImages */
 	const char *mountpoint;
@@ -81,6 +81,7 @@ static int answer(struct cri_fake *f, const struct rpc *rpc, struct arena *a, st
 			*ret = OBJECT(a, F(image, OBJECT(a, F(id, VAL_LIT("sha256:i")), F(size, val_of_int(1234)), F(username, VAL_LIT("nobody")))));
 	} else if (rpc == &rpc_ImageService_ListImages) {
 		*ret = OBJECT(a, F(images, w->images));
+		return w->list_ms ? fiber_sleep_ms(w->list_ms, err) : 0;
 	} else if (rpc == &rpc_ImageService_RemoveImage) {
 		str id = val_str(request, image, image);
 		buf_addf(&w->calls, "remove " STR_FMT "\n", STR_ARG(id));
@@ -492,6 +493,32 @@ CLOCK_TEST(images_nobody_uses_go_after_a_while)
 	CHECK_INT(images_manager_remove_unused(w.m, parse(&w.arena, "[\"x:1\"]"), NULL), 60);
 	check_calls(&w, "remove d\nremove b\n");
 	CHECK_INT(images_manager_remove_unused(w.m, VAL_EMPTY, NULL), 10);
+	world_end(&w);
+}
+
+static int remove_unused(void *arg) { return (int)images_manager_remove_unused(((struct world *)arg)->m, VAL_EMPTY, NULL); }
+
+/* The list of images that records are compared with is older than this one: that must not make it everybody's. */
+CLOCK_TEST(images_pulled_during_a_collection_stay_those_of_their_secret)
+{
+	struct world w;
+
+	world_begin(&w);
+	struct val s = docker_secret(&w, "s", "{\"registry.test\":{\"username\":\"me\",\"password\":\"1\"}}");
+	w.user = "me";
+	w.images = parse(&w.arena, "[]");
+	w.list_ms = 1000;
+	struct fiber *f = start(remove_unused, &w);
+	CHECK_INT(fiber_sleep_ms(1500, NULL), 0); /* it has looked at what is there, and looks once more */
+	CHECK_INT(ensure(&w, "registry.test/a:1", "IfNotPresent", s), 0);
+	CHECK_INT(join(f), 0);
+	CHECK_INT(ensure(&w, "registry.test/a:1", "Never", s), 0);
+	CHECK(ensure(&w, "registry.test/a:1", "Never", VAL_EMPTY) < 0);
+	CHECK_STR(w.reason, "ErrImageNeverPull");
+	/* A collection that begins later finds that it is gone. */
+	CHECK_INT(fiber_sleep_ms(1000, NULL), 0);
+	CHECK_INT(images_manager_remove_unused(w.m, VAL_EMPTY, NULL), 0);
+	CHECK_INT(ensure(&w, "registry.test/a:1", "Never", VAL_EMPTY), 0);
 	world_end(&w);
 }
 

@@ -17,12 +17,9 @@ enum {
 	RUNTIME_WAIT_MS = 30000, RUNTIME_TRY_MS = 50, /* for the runtime to answer at the start */
 	RUNTIME_LOOK_MS = 5000,                       /* how it is */
 	RUNTIME_LOOK_SOON_MS = 200,                   /* the same, while it is not well */
-	REFRESH_MS = 60000,                           /* contents of volumes that nobody tells changes of: tokens */
 	CLEAN_MS = 30000,                             /* what pods have left */
 	IMAGES_MS = 300000,
 	EVICTION_WAIT_MS = 10000, EVICTION_TRY_MS = 50, /* for the pods to be known */
-	EVICT_WAIT_MIN_S = 10,                        /* for a pod to end that is evicted; more where its grace is longer */
-	EVICT_CLEAN_S = 30,                           /* and for its volumes to go */
 	FIRST_POD_ID = 65536,                         /* of those for user namespaces: below are the node's own users */
 };
 
@@ -207,33 +204,17 @@ static bool container_runs(void *arg, str uid, str container)
 	return false;
 }
 
-/* (suspends) Until the pod has ended, but not much longer than its grace: a runtime that hangs must not keep others from being evicted. */
 static int evict(void *arg, struct val pod, str reason, str message, struct val condition, int64_t grace_s, struct err *err)
 {
 	struct kubelet *k = arg;
-	int64_t own_s = val_int(pod, spec, terminationGracePeriodSeconds), s = MIN(grace_s >= 0 ? grace_s : own_s, (int64_t)INT32_MAX);
-	int r;
 
-	{
-		DEADLINE_SCOPE(MAX(s + s / 2, (int64_t)EVICT_WAIT_MIN_S) * 1000);
-		r = pods_evict(k->pods, val_str(pod, metadata, uid), reason, message, condition, grace_s, true, err);
-	}
-	if (r == -ERR_TIMEOUT && fiber_check(NULL) >= 0)
-		kubelet_event(k, pod, STR_NONE, true, "ExceededGracePeriod",
-			      STR("Container runtime did not kill the pod within specified grace period."));
-	return r;
+	return pods_evict(k->pods, val_str(pod, metadata, uid), reason, message, condition, grace_s, true, err);
 }
 
-/* The same for those that make room: what the pod's volumes hold is free only when they are gone; before, others would end for nothing. */
-static int evict_for_room(void *arg, struct val pod, str reason, str message, struct val condition, int64_t grace_s, struct err *err)
+static int evict_for_shutdown(void *arg, struct val pod, str reason, str message, struct val condition, int64_t grace_s, struct err *err)
 {
-	struct kubelet *k = arg;
-	int r = evict(arg, pod, reason, message, condition, grace_s, err);
-
-	for (int i = 0; i < EVICT_CLEAN_S && !pods_is_gone(k->pods, val_str(pod, metadata, uid)); i++)
-		if (fiber_sleep_ms(1000, NULL) < 0)
-			break;
-	return r;
+	return eviction_within_grace(&(struct eviction_options){ .evict = evict, .event = hook_event, .arg = arg }, pod, reason, message, condition,
+				     grace_s, err);
 }
 
 static void node_changed(void *arg)
@@ -390,6 +371,20 @@ static void facts(void *arg, struct arena *a, struct node_facts *f)
 	devices_of_node(k->devices, a, &f->devices, &f->healthy_devices);
 	f->reserved = reserved(k, a, true);
 	f->shutdown = k->shutdown;
+	f->problems = k->csi_problem.n ? LIST(a, VAL_STR(k->csi_problem)) : VAL_EMPTY;
+}
+
+static void csi_problem(void *arg, str text)
+{
+	struct kubelet *k = arg;
+
+	k->csi_problem = arena_str(&k->arena, text);
+	node_keeper_hurry(k->node_keeper);
+}
+
+static int make_csi_node(struct kubelet *k, struct err *err)
+{
+	return csi_node_run(&(struct csi_node_options){ .client = k->client, .node_name = k->node.name, .problem = csi_problem, .arg = k }, err);
 }
 
 /* The runtime may want to know which addresses its pods get. */
@@ -424,12 +419,13 @@ void kubelet_refresh_volumes(struct kubelet *k, str uid)
 		kubelet_event(k, pod, STR_NONE, true, "FailedMount", err_str(&err));
 }
 
-/* (suspends, until canceled) */
+/* (suspends, until canceled) Contents that nobody tells changes of: tokens. */
 static int refresh_volumes(struct kubelet *k, struct err *err)
 {
+	int64_t look_ms = config_duration_ns(val_get(k->config, syncFrequency)) / NS_PER_MS;
 	int r;
 
-	while ((r = fiber_sleep_ms(REFRESH_MS, err)) >= 0) {
+	while ((r = fiber_sleep_ms(MAX(look_ms, (int64_t)1), err)) >= 0) {
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
 		VAL_EACH(pod, pods_list(k->pods, &a, true))
 			kubelet_refresh_volumes(k, val_str(*pod, metadata, uid));
@@ -473,6 +469,7 @@ static int clean_up(struct kubelet *k, struct err *err)
 		CLEANUP(arena_done) struct arena a = ARENA_INIT;
 		struct err failed = ERR_INIT;
 		clean(k);
+		pods_start_stranded(k->pods);
 		if (k->client && sources_mirror_clean(k->sources, &failed) < 0)
 			log_debug("mirror pods are left over", KV("error", &failed));
 		if (k->cgroups && cgroups_classes_update(k->cgroups, pods_list(k->pods, &a, true), &failed) < 0)
@@ -617,7 +614,7 @@ static int run_certificates(struct kubelet *k, struct err *err) { return certifi
 static int run_shutdown(struct kubelet *k, struct err *err)
 {
 	return shutdown_run(&(struct shutdown_options){ .config = k->config, .node_name = k->node.name, .recorder = k->recorder, .root = k->options->root, .pods = active_pods,
-							.evict = evict, .state = set_shutdown, .arg = k }, err);
+							.evict = evict_for_shutdown, .state = set_shutdown, .arg = k }, err);
 }
 
 /* ---- all of it ---- */
@@ -679,9 +676,10 @@ static int make_parts(struct kubelet *k, struct err *err)
 	k->user_namespaces = user_namespaces_new(&k->node, FIRST_POD_ID, (size_t)k->node.max_pods);
 	k->probes = probes_new(&(struct probes_options){ .cri = k->cri, .changed = probe_changed, .event = probe_event, .arg = k });
 	kubelet_lookups_make(k);
+	struct val taken = reserved(k, &k->arena, false);
+	k->node.memory_for_pods = MAX(k->node.memory_bytes - quantity_value(quantity_of(val_get(taken, memory))), INT64_C(0));
 	if ((!val_has(c, cgroupsPerQOS) || val_bool(c, cgroupsPerQOS)) &&
-	    (r = cgroups_new(&(struct cgroups_options){ .node = &k->node, .config = c, .reserved = reserved(k, &k->arena, false) },
-			     &k->cgroups, err)) < 0)
+	    (r = cgroups_new(&(struct cgroups_options){ .node = &k->node, .config = c, .reserved = taken }, &k->cgroups, err)) < 0)
 		return r;
 	if (!k->node.cgroup_v2)
 		kubelet_event(k, VAL_EMPTY, STR_NONE, true, "CgroupV1",
@@ -691,7 +689,7 @@ static int make_parts(struct kubelet *k, struct err *err)
 							    .pod_changed = device_changed, .arg = k });
 	k->stats = stats_new(&(struct stats_options){ .node = &k->node, .cri = k->cri, .cgroups = k->cgroups, .volumes = k->volumes,
 						      .pods = active_pods, .arg = k });
-	k->eviction = eviction_new(&(struct eviction_options){ .node = &k->node, .config = c, .stats = k->stats, .pods = active_pods, .evict = evict_for_room,
+	k->eviction = eviction_new(&(struct eviction_options){ .node = &k->node, .config = c, .stats = k->stats, .pods = active_pods, .evict = evict, .gone = may_delete,
 							       .free_containers = free_containers, .free_images = free_images,
 							       .event = hook_event, .changed = node_changed, .arg = k });
 	k->node_keeper = node_keeper_new(&(struct node_keeper_options){ .options = k->options, .node = &k->node, .client = k->client,
@@ -705,6 +703,16 @@ static int make_parts(struct kubelet *k, struct err *err)
 		.url_header = val_get(c, staticPodURLHeader), .file_check_ms = config_duration_ns(val_get(c, fileCheckFrequency)) / NS_PER_MS,
 		.url_check_ms = config_duration_ns(val_get(c, httpCheckFrequency)) / NS_PER_MS, .update = source_update, .remove = source_remove,
 		.complete = source_complete, .mirror = mirror_changed, .gone = may_delete, .arg = k });
+	return 0;
+}
+
+/* Nobody can be asked without an API server. */
+static int check_reviews(struct kubelet *k, struct err *err)
+{
+	if (!k->client && val_bool(k->config, authentication, webhook, enabled))
+		return err_set(err, ERR_INVALID, "no client provided, cannot use webhook authentication");
+	if (!k->client && !str_eq(val_str(k->config, authorization, mode), STR("AlwaysAllow")))
+		return err_set(err, ERR_INVALID, "no client provided, cannot use webhook authorization");
 	return 0;
 }
 
@@ -784,7 +792,9 @@ static int run_parts(struct kubelet *k, void (*on_ready)(void *arg), void *arg, 
 	struct part parts[] = {
 		{ k, "runtime", watch_runtime, false, NULL }, { k, "runtime pods", run_runtime_pods, false, NULL },
 		{ k, "statuses", run_statuses, !k->client, NULL }, { k, "sources", run_sources, false, NULL },
-		{ k, "node", run_node_keeper, false, NULL }, { k, "server", kubelet_serve, !k->certificates, NULL },
+		{ k, "node", run_node_keeper, false, NULL }, { k, "CSINode", make_csi_node, !k->client, NULL },
+		{ k, "server", kubelet_serve, !k->certificates, NULL },
+		{ k, "read-only server", kubelet_serve_read_only, !val_int(k->config, readOnlyPort), NULL },
 		{ k, "health", kubelet_serve_health, !val_int(k->config, healthzPort), NULL }, { k, "eviction", run_eviction, false, NULL },
 		{ k, "stats", run_stats, false, NULL }, { k, "collect", run_collect, false, NULL }, { k, "devices", run_devices, false, NULL },
 		{ k, "certificates", run_certificates, !k->certificates, NULL }, { k, "volumes", refresh_volumes, false, NULL },
@@ -792,6 +802,8 @@ static int run_parts(struct kubelet *k, void (*on_ready)(void *arg), void *arg, 
 		{ k, "clean", clean_up, false, NULL }, { k, "images", collect_images, false, NULL }, { k, "shutdown", run_shutdown, false, NULL },
 	};
 	CLEANUP(fiber_group_done) struct fiber_group g;
+
+	k->csi_problem = k->client ? STR("CSINode is not yet initialized") : STR_NONE;
 	int r = k->informers ? informers_start(k->informers, err) : 0;
 
 	fiber_group_init(&g);
@@ -816,7 +828,7 @@ int kubelet_run(const struct kubelet_options *o, void (*on_ready)(void *arg), vo
 	arena_init(&k.arena);
 	k.hooks = (struct kubelet_hooks){ .event = hook_event, .user_namespace = hook_user_namespace, .extra_groups = hook_extra_groups, .arg = &k };
 	network_problem(&k);
-	if ((r = kubelet_node_make(&k, err)) < 0 || (r = open_runtime(&k, err)) < 0 || (r = open_client(&k, err)) < 0 ||
+	if ((r = kubelet_node_make(&k, err)) < 0 || (r = open_runtime(&k, err)) < 0 || (r = open_client(&k, err)) < 0 || (r = check_reviews(&k, err)) < 0 ||
 	    (r = make_parts(&k, err)) < 0 || (r = make_server(&k, err)) < 0)
 		return r;
 	return run_parts(&k, on_ready, arg, err);

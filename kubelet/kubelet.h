@@ -50,6 +50,10 @@ struct kubelet_node {
 	bool swap_controller;         /* the kernel counts swap by control group */
 	bool swap_limited;            /* memorySwap.swapBehavior: LimitedSwap */
 	int64_t swap_bytes;           /* of the machine */
+	bool memory_qos;              /* cgroup v2 and the gate MemoryQoS: memory.high, and with memory_tiered memory.min and memory.low */
+	bool memory_tiered;           /* memoryReservationPolicy: TieredReservation */
+	double memory_throttling;     /* memoryThrottlingFactor */
+	int64_t memory_for_pods;      /* the capacity without what is reserved for the system and for Kubernetes */
 	const struct kubelet_hooks *hooks; /* NULL: none */
 };
 

@@ -51,7 +51,7 @@ static struct val services(void *arg, struct arena *a)
 
 /* ---- for volumes ---- */
 
-static int token(void *arg, struct arena *a, struct val pod, str audience, int64_t seconds, str *ret_token, int64_t *ret_expiry_s,
+static int token(void *arg, struct arena *a, struct val pod, str audience, int64_t *life_s, str *ret_token, int64_t *ret_expiry_s,
 		 struct err *err)
 {
 	struct kubelet *k = arg;
@@ -60,7 +60,7 @@ static int token(void *arg, struct arena *a, struct val pod, str audience, int64
 	str account = val_str(pod, spec, serviceAccountName);
 	struct val bound = OBJECT(a, F(kind, VAL_LIT("Pod")), F(apiVersion, VAL_LIT("v1")), F(name, val_get(pod, metadata, name)),
 				  F(uid, val_get(pod, metadata, uid)));
-	struct val spec = OBJECT(a, F(audiences, audience.n ? LIST(a, VAL_STR(audience)) : VAL_EMPTY), F(expirationSeconds, val_of_int(seconds)),
+	struct val spec = OBJECT(a, F(audiences, audience.n ? LIST(a, VAL_STR(audience)) : VAL_EMPTY), F(expirationSeconds, val_of_int(*life_s)),
 				 F(boundObjectRef, bound));
 	struct val request = OBJECT(a, F(metadata, OBJECT(a, F(name, VAL_STR(account)), F(namespace, val_get(pod, metadata, namespace)))),
 				    F(spec, spec));
@@ -73,6 +73,7 @@ static int token(void *arg, struct arena *a, struct val pod, str audience, int64
 	if (r < 0)
 		return r;
 	*ret_token = arena_str(a, val_str(answer->val, status, token));
+	*life_s = val_int(answer->val, spec, expirationSeconds);
 	if ((r = time_parse(val_str(answer->val, status, expirationTimestamp), &expiry, err)) >= 0)
 		*ret_expiry_s = expiry.seconds;
 	return r;
@@ -155,7 +156,8 @@ static int trust_bundle(void *arg, struct arena *a, struct val source, str *ret_
 {
 	struct kubelet *k = arg;
 	struct val_builder b = val_builder(a);
-	int r = k->client && !k->bundles_sought ? follow_bundles(k, a, err) : 0;
+	bool wanted = k->client && config_gate(k->config, STR("ClusterTrustBundleProjection"));
+	int r = wanted && !k->bundles_sought ? follow_bundles(k, a, err) : 0;
 
 	if (r < 0)
 		return r;

@@ -78,26 +78,6 @@ static int take_name(struct kubelet *k, struct err *err)
 	return 0;
 }
 
-/* The root of cgroup v2 has no such file: our own cgroup tells, or that of systemd. */
-static bool has_swap_controller(struct arena *a, bool v2)
-{
-	CLEANUP(buf_done) struct buf b = BUF_INIT(64 << 10);
-	str line, rest;
-
-	if (!v2)
-		return access("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", F_OK) == 0;
-	if (file_read("/proc/self/cgroup", &b, NULL) >= 0)
-		for (rest = buf_str(&b); rest.n;) {
-			str_cut(rest, '\n', &line, &rest);
-			if (!str_starts(line, STR("0::")))
-				continue;
-			str path = arena_printf(a, "/sys/fs/cgroup" STR_FMT "/memory.swap.max", STR_ARG(str_skip(line, 3)));
-			if (access(path.p, F_OK) == 0)
-				return true;
-		}
-	return access("/sys/fs/cgroup/init.scope/memory.swap.max", F_OK) == 0;
-}
-
 int kubelet_node_make(struct kubelet *k, struct err *err)
 {
 	struct kubelet_node *n = &k->node;
@@ -126,7 +106,10 @@ int kubelet_node_make(struct kubelet *k, struct err *err)
 	n->cfs_period_us = config_duration_ns(val_get(c, cpuCFSQuotaPeriod)) / 1000;
 	n->swap_limited = str_eq(val_str(c, memorySwap, swapBehavior), STR("LimitedSwap"));
 	n->swap_bytes = m.swap_bytes;
-	n->swap_controller = has_swap_controller(&k->arena, n->cgroup_v2);
+	n->memory_qos = n->cgroup_v2 && config_gate(c, STR("MemoryQoS"));
+	n->memory_tiered = str_eq(val_str(c, memoryReservationPolicy), STR("TieredReservation"));
+	n->memory_throttling = val_double(c, memoryThrottlingFactor);
+	n->swap_controller = node_has_swap_controller(&k->arena, "", n->cgroup_v2);
 	n->hooks = &k->hooks;
 	k->backoff_max_ns = config_duration_ns(val_get(c, crashLoopBackOff, maxContainerRestartPeriod));
 	if (!k->backoff_max_ns)

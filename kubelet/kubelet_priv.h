@@ -60,6 +60,7 @@ struct kubelet {
 	struct cri_lookups lookups;
 	struct arena arena;           /* of texts that live as long as the kubelet */
 	str shutdown;                 /* "" or why the node goes down */
+	str csi_problem;              /* "" or why there is no CSINode yet */
 	str runtime_name;             /* in containerID */
 	int64_t backoff_max_ns;       /* longest wait before a container that crashes is started again */
 	bool recursive_readonly;      /* the runtime can mount so */
@@ -74,8 +75,9 @@ int kubelet_node_make(struct kubelet *k, struct err *err);
 void kubelet_lookups_make(struct kubelet *k);
 /* (suspends) What volumes of this pod show of other objects and of the pod itself is made anew. Failures are events. */
 void kubelet_refresh_volumes(struct kubelet *k, str uid);
-/* kubelet_serve.c: (suspends, until canceled) the HTTP API, and the port for health checks. */
+/* kubelet_serve.c: (suspends, until canceled) the HTTP API, the part of it without authentication, and the port for health checks. */
 int kubelet_serve(struct kubelet *k, struct err *err);
+int kubelet_serve_read_only(struct kubelet *k, struct err *err);
 int kubelet_serve_health(struct kubelet *k, struct err *err);
 
 /* An event about a pod (or one of its containers: fieldPath spec.containers{name}), or (VAL_NONE) about the node. Never suspends. */

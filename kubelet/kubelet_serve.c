@@ -1,4 +1,7 @@
-/* The ports of a kubelet: its HTTP API with certificates, and one for health checks from the same machine. */
+/*
+ * The ports of a kubelet: its HTTP API with certificates, the part of that which everybody may read, and one for health checks from the
+ * same machine.
+ */
 #include "base/clock.h"
 #include "base/log.h"
 #include "codec/atoms.h"
@@ -68,18 +71,37 @@ static int listen_and_run(const struct http_server_options *o, str address, int6
 	return r;
 }
 
+/* What both servers have. */
+static struct kubelet_server_options shared(struct kubelet *k)
+{
+	return (struct kubelet_server_options){ .node = &k->node, .cri = k->cri, .pods = all_pods, .pod = one_pod, .summary = summary,
+						.metrics = metrics, .config = config, .alive = alive, .arg = k };
+}
+
 int kubelet_serve(struct kubelet *k, struct err *err)
 {
 	struct val c = k->config;
-	struct kubelet_server_options o = { .node = &k->node, .cri = k->cri, .tls = certificates_tls(k->certificates),
-		.client = k->client, .no_tokens = !val_bool(c, authentication, webhook, enabled),
-		.allow_all = str_eq(val_str(c, authorization, mode), STR("AlwaysAllow")), .auth = k->auth, .anonymous = val_bool(c, authentication, anonymous, enabled),
-		.no_debugging = val_has(c, enableDebuggingHandlers) && !val_bool(c, enableDebuggingHandlers),
-		.system_logs = val_bool(c, enableSystemLogHandler) ? "/var/log" : NULL, .pods = all_pods, .pod = one_pod, .summary = summary,
-		.metrics = metrics, .config = config, .alive = alive, .arg = k };
+	struct kubelet_server_options o = shared(k);
 
+	o.tls = certificates_tls(k->certificates);
+	o.client = k->client;
+	o.auth = k->auth;
+	o.no_tokens = !val_bool(c, authentication, webhook, enabled);
+	o.allow_all = str_eq(val_str(c, authorization, mode), STR("AlwaysAllow"));
+	o.anonymous = val_bool(c, authentication, anonymous, enabled);
+	o.no_debugging = val_has(c, enableDebuggingHandlers) && !val_bool(c, enableDebuggingHandlers);
+	o.system_logs = val_bool(c, enableSystemLogHandler) ? "/var/log" : NULL;
 	return listen_and_run(&(struct http_server_options){ .tls = o.tls, .handle = kubelet_server_handle, .arg = &o }, val_str(c, address),
 			      val_int(c, port), "kubelet serves", err);
+}
+
+int kubelet_serve_read_only(struct kubelet *k, struct err *err)
+{
+	struct kubelet_server_options o = shared(k);
+
+	o.anonymous = o.allow_all = o.no_debugging = true;
+	return listen_and_run(&(struct http_server_options){ .handle = kubelet_server_handle, .arg = &o }, val_str(k->config, address),
+			      val_int(k->config, readOnlyPort), "kubelet serves without authentication", err);
 }
 
 static int health(struct http_exchange *x, void *arg)

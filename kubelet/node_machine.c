@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -146,6 +147,23 @@ int node_machine_read(struct arena *a, const char *root, struct node_machine *re
 	if (!ret->cpus)
 		return err_set(err, ERR_SYSTEM, "%s/sys/devices/system/cpu/online does not say how many processors there are", root);
 	return 0;
+}
+
+/* The root of cgroup v2 has no such file: our own cgroup tells, or that of systemd. */
+bool node_has_swap_controller(struct arena *a, const char *root, bool v2)
+{
+	str line, rest = v2 ? content(a, root, "/proc/self/cgroup") : STR_NONE;
+
+	while (rest.n) {
+		str_cut(rest, '\n', &line, &rest);
+		if (!str_starts(line, STR("0::")))
+			continue;
+		str path = arena_printf(a, "%s/sys/fs/cgroup" STR_FMT "/memory.swap.max", root, STR_ARG(str_skip(line, 3)));
+		if (access(path.p, F_OK) == 0)
+			return true;
+	}
+	str path = arena_printf(a, "%s/sys/fs/cgroup/%s", root, v2 ? "init.scope/memory.swap.max" : "memory/memory.memsw.limit_in_bytes");
+	return access(path.p, F_OK) == 0;
 }
 
 str node_architecture(void)

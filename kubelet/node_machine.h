@@ -24,6 +24,8 @@ struct node_machine {
 
 /* root stands before /proc, /sys and /etc: "" but in tests. Blocks for a few reads of small files. Errors: no memory size, no processors. */
 int node_machine_read(struct arena *a, const char *root, struct node_machine *ret, struct err *err);
+/* Whether use of swap can be limited; v2: the machine has cgroup v2. root as above. */
+bool node_has_swap_controller(struct arena *a, const char *root, bool v2);
 /* As Go names it: amd64, arm64. */
 str node_architecture(void);
 /* Size of the file system that a folder is on. */

@@ -54,6 +54,30 @@ TEST(machine_is_read)
 	CHECK_INT(node_machine_read(&a, root, &m, &err), -ERR_SYSTEM);
 }
 
+TEST(machine_limits_swap)
+{
+	static const struct {
+		const char *cgroup, *file;    /* which cgroup we are in, and what there is */
+		bool v2, want;
+	} t[] = {
+		{ "0::/\n", "/memory.stat", true, false },
+		{ "0::/\n", "/init.scope/memory.swap.max", true, true },
+		{ "0::/lxc/kubelet\n", "/lxc/kubelet/memory.swap.max", true, true }, /* nobody needs systemd */
+		{ "1:cpu:/x\n0::/lxc/kubelet\n", "/lxc/kubelet/memory.swap.max", true, true },
+		{ "0::/lxc/kubelet\n", "/lxc/kubelet/memory.max", true, false },
+		{ "0::/lxc/kubelet\n", "/lxc/memory.swap.max", true, false },
+		{ "4:memory:/x\n", "/memory/memory.memsw.limit_in_bytes", false, true },
+		{ "4:memory:/x\n", "/memory/memory.limit_in_bytes", false, false },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CLEANUP(folder_done) struct folder folder;
+		folder_init(&folder);
+		put(folder.path, "/proc/self/cgroup", t[i].cgroup);
+		put(folder.path, arena_printf(&folder.arena, "/sys/fs/cgroup%s", t[i].file).p, "max\n");
+		CHECK_ROW(i, node_has_swap_controller(&folder.arena, folder.path, t[i].v2) == t[i].want);
+	}
+}
+
 TEST(machine_this_one)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;

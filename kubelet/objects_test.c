@@ -30,6 +30,7 @@ struct server {
 	struct arena arena;
 	struct val there;             /* objects by name, when a watch begins */
 	bool slow;                    /* lists do not come */
+	struct val parting;           /* when a watch ends all others tell of this one; "": of nothing */
 	size_t n_gets, n_begun;
 	struct buf told;
 };
@@ -109,6 +110,10 @@ static void server_watch_free(struct client_watch *watch)
 	for (size_t i = 0; i < WATCHES_MAX; i++)
 		if (w->server->watches[i] == w)
 			w->server->watches[i] = NULL;
+	for (size_t i = 0; i < WATCHES_MAX && val_exists(w->server->parting); i++)
+		if (w->server->watches[i])
+			push(w->server->watches[i], CLIENT_MODIFIED, w->server->parting);
+	fiber_cond_broadcast(&w->server->more);
 	for (size_t i = 0; i < w->n; i++)
 		frozen_unref(w->events[i]);
 	free(w);
@@ -318,5 +323,19 @@ FIBER_TEST(objects_tell_of_labels_and_bundles)
 	CHECK_STR(news(&s), "w");
 	CHECK_STR(get(&s, MAP, "a"), "configmap \"a\" not found");
 	CHECK_INT(s.server.n_gets, 1);
+	end(&s);
+}
+
+/* The watches of a kubelet that ends do so one after the other: what the last ones still tell is for pods that are gone. */
+FIBER_TEST(objects_end_while_others_change)
+{
+	struct scene s;
+	begin(&s, false);
+	for (const char *const *name = (const char *const[]){ "a", "b", "c", "d", NULL }; *name; name++) {
+		there(&s, *name, thing(&s, *name, "one", false));
+		follow(&s, *name, arena_printf(&s.arena, "{\"volumes\":[{\"name\":\"v\",\"configMap\":{\"name\":\"%s\"}}]}", *name).p, "{}");
+	}
+	CHECK_INT(objects_watched(s.objects), 4);
+	s.server.parting = thing(&s, "d", "two", false);
 	end(&s);
 }

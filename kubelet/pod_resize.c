@@ -167,8 +167,7 @@ static int tell_sandbox(struct pod *p, struct arena *a, const struct pod_view *v
 	if (!val_exists(sandbox) || cri_ask(k->cri, &rpc_RuntimeService_UpdatePodSandboxResources, a, request, 0, &answer, &failed) >= 0)
 		return 0;
 	str text = cri_error_text(a, &failed);
-	/* containerd 2.2 says so in words, without the code. */
-	if (str_find(text, STR("Unimplemented")) >= 0 || str_find(text, STR("not implemented")) >= 0)
+	if (cri_text_is_unknown_call(text))
 		return 0;
 	return err_set(err, failed.code, "failed to notify runtime for UpdatePodSandboxResources; resize rejected: " STR_FMT, STR_ARG(text));
 }

@@ -126,7 +126,7 @@ struct method {
 	int (*answer)(struct devices *d, struct arena *a, struct val request, struct val *ret, struct err *err);
 };
 
-static const struct method methods[] = {
+static const struct method methods[POD_RESOURCES_METHODS] = {
 	{ &rpc_podresources_v1_PodResourcesLister_List, list },
 	{ &rpc_podresources_v1alpha1_PodResourcesLister_List, list_old },
 	{ &rpc_PodResourcesLister_GetAllocatableResources, get_allocatable },
@@ -146,21 +146,28 @@ static bool rate_allows(struct devices *d)
 	return true;
 }
 
+int pod_resources_answer(struct devices *d, struct arena *a, size_t method, str request, struct buf *ret, struct err *err)
+{
+	const struct method *m = &methods[method];
+	struct val asked, answer;
+	int r = proto_decode(a, request, m->rpc->request, &asked, err);
+
+	if (r < 0 || (r = m->answer(d, a, asked, &answer, err)) < 0)
+		return r;
+	return proto_encode(ret, answer, m->rpc->response, err);
+}
+
 /* (suspends) */
 static int handle(struct grpc_server_call *call, str bytes, void *arg, struct err *err)
 {
 	struct devices *d = arg;
 	const struct method *m = grpc_call_method(call)->user;
-	struct arena *a = grpc_call_arena(call);
 	CLEANUP(buf_done) struct buf b = BUF_INIT(ANSWER_MAX);
-	struct val request, answer;
 
 	if (!rate_allows(d))
 		return err_set(err, ERR_TOO_MANY_REQUESTS, "rejected by rate limit");
-	int r = proto_decode(a, bytes, m->rpc->request, &request, err);
-	if (r < 0 || (r = m->answer(d, a, request, &answer, err)) < 0 || (r = proto_encode(&b, answer, m->rpc->response, err)) < 0)
-		return r;
-	return grpc_reply(call, buf_str(&b), err);
+	int r = pod_resources_answer(d, grpc_call_arena(call), (size_t)(m - methods), bytes, &b, err);
+	return r < 0 ? r : grpc_reply(call, buf_str(&b), err);
 }
 
 struct grpc_server *pod_resources_server(struct devices *d)

@@ -616,3 +616,25 @@ TEST(pod_status_cuts_messages_between_characters)
 	CHECK_INT(message.n, 12 * 1024 - 1);
 	CHECK(str_is_utf8(message));
 }
+
+/* What a container has written may be anything; the API server gets text. */
+TEST(pod_status_messages_are_text)
+{
+	static const struct {
+		const char *said, *want;
+	} t[] = {
+		{ "na\xc3\xafve", "na\xc3\xafve" },
+		{ "\xaf cut \xc3", "\xef\xbf\xbd cut \xef\xbf\xbd" },
+		{ "\xff\xfe", "\xef\xbf\xbd\xef\xbf\xbd" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CLEANUP(arena_done) struct arena a = ARENA_INIT;
+		struct val said = VAL_STR(str_of(t[i].said));
+		struct container_note note = { .name = STR("c"), .waiting_reason = STR("CreateContainerError"), .waiting_message = str_of(t[i].said) };
+		struct pod_view v = { .pod = fake_pod(&a, ONE("Never")), .sandboxes = fake_sandboxes(&a, "ready#0") };
+		v.containers = LIST(&a, val_with(&a, val_at(fake_containers(&a, v.pod, "c:exit1#0"), 0), said, message));
+		CHECK_STR_ROW(i, val_str(val_at(val_get(pod_status_make(&a, &v), containerStatuses), 0), state, terminated, message), t[i].want);
+		v = (struct pod_view){ .pod = v.pod, .sandboxes = v.sandboxes, .notes = &note, .n_notes = 1 };
+		CHECK_STR_ROW(i, val_str(val_at(val_get(pod_status_make(&a, &v), containerStatuses), 0), state, waiting, message), t[i].want);
+	}
+}

@@ -148,9 +148,18 @@ static void start_worker(struct pod *p)
 	str uid = pod_uid(p);
 
 	wake(p, WAKE_OTHER);
-	if (p->fiber || fiber_spawn(pod_worker, p, &p->fiber, &err, "pod " STR_FMT, STR_ARG(str_head(uid, 20))) >= 0)
-		return;
-	log_error("no worker for a pod", KV("pod", uid), KV("error", &err));
+	p->stranded = !p->fiber && fiber_spawn(pod_worker, p, &p->fiber, &err, "pod " STR_FMT, STR_ARG(str_head(uid, 20))) < 0;
+	if (p->stranded)
+		log_error("no worker for a pod; it is tried again later", KV("pod", uid), KV("error", &err));
+}
+
+void pods_start_stranded(struct pods *ps)
+{
+	struct map_iter it = map_iter(&ps->by_uid);
+
+	for (struct pod *p; (p = map_next(&it, NULL));)
+		if (p->stranded)
+			start_worker(p);
 }
 
 void pods_free(struct pods *ps)

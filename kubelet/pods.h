@@ -38,6 +38,8 @@ void pods_wake(struct pods *p, str uid);
 void pods_poke(struct pods *p, str uid);
 /* All that could not be brought to where they should be are tried again at once. */
 void pods_retry(struct pods *p);
+/* Those for whose fiber there was no memory are given one, if there is some now. */
+void pods_start_stranded(struct pods *p);
 /* A liveness or startup probe has failed for good. */
 void pods_probe_failed(struct pods *p, str uid, str container, bool startup);
 /*

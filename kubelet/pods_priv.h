@@ -62,6 +62,7 @@ struct pod {
 	bool resize_waits;            /* to be tried again */
 	int64_t resize_since_ns;      /* since when it waits (clock_now_ns) */
 	struct fiber *fiber;
+	bool stranded;                /* it should have a fiber, but there was no memory for one */
 	struct fiber_cond woken, changed; /* changed: its stage has, for those that wait for its end */
 };
 

@@ -12,6 +12,7 @@
 #include "kubelet/probe_priv.h"
 #include "net/grpc_server.h"
 #include "net/http.h"
+#include "net/test_certs.h"
 
 static struct val parse(struct arena *a, const char *json)
 {
@@ -338,6 +339,7 @@ struct site {
 	struct fiber *fiber;
 	uint16_t port;
 	struct buf seen;               /* the last request */
+	str elsewhere;                 /* where /elsewhere is */
 };
 
 /* An answer that begins, and does not end. */
@@ -380,15 +382,17 @@ static int site_handle(struct http_exchange *x, void *arg)
 		status = 302, location.value = STR("http://example.test/");
 	else if (str_eq(x->path, STR("/round")))
 		status = 302, location.value = STR("round");
+	else if (str_eq(x->path, STR("/elsewhere")))
+		status = 302, location.value = s->elsewhere;
 	http_answer(x, status, &location, location.value.n ? 1 : 0, STR("body"));
 	return 0;
 }
 
 static int site_run(void *arg) { return http_server_run(((struct site *)arg)->server, 0, NULL); }
 
-static void site_begin(struct site *s)
+static void site_begin(struct site *s, struct tls_context *tls)
 {
-	struct http_server_options o = { .handle = site_handle, .arg = s };
+	struct http_server_options o = { .tls = tls, .handle = site_handle, .arg = s };
 
 	*s = (struct site){ .seen = BUF_INIT(10000) };
 	CHECK_INT(http_server_new(&o, &s->server, NULL), 0);
@@ -445,7 +449,7 @@ FIBER_TEST(probe_http_answers_are_judged_as_in_kubernetes)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct site s;
 
-	site_begin(&s);
+	site_begin(&s, NULL);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		str handler = arena_printf(&a, "{\"httpGet\":{\"path\":\"%s\",\"port\":%u%s}}", rows[i].path, s.port, rows[i].more);
 		struct tried t = try(&a, NULL, "{}", handler.p, rows[i].hook ? 0 : 300, rows[i].hook);
@@ -464,12 +468,34 @@ FIBER_TEST(probe_http_redirect_to_another_host_is_a_warning)
 	struct site s;
 	enum check_result result;
 
-	site_begin(&s);
+	site_begin(&s, NULL);
 	str handler = arena_printf(&a, "{\"httpGet\":{\"path\":\"/there\",\"port\":%u}}", s.port);
 	struct probe_check c = { .arena = &a, .pod_ip = STR("127.0.0.1"), .handler = parse(&a, handler.p), .timeout_ms = 1000 };
 	CHECK_INT(probe_check(&c, &result, NULL), 0);
 	CHECK_INT(result, CHECK_WARNING);
 	site_end(&s);
+}
+
+FIBER_TEST(probe_http_redirects_to_https_are_followed)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct test_cert cert = test_cert_new("self-signed", "DNS:other", NULL);
+	struct tls_context *tls = NULL;
+	struct site plain, secure;
+
+	CHECK_INT(tls_server_new(&(struct tls_options){ .cert_pem = cert.cert, .key_pem = cert.key }, &tls, NULL), 0);
+	site_begin(&plain, NULL);
+	site_begin(&secure, tls);
+	plain.elsewhere = arena_printf(&a, "https://127.0.0.1:%u/ok", secure.port);
+	struct tried t = try(&a, NULL, "{}", arena_printf(&a, "{\"httpGet\":{\"path\":\"/elsewhere\",\"port\":%u}}", plain.port).p, 2000, false);
+	CHECK_STR(err_str(&t.err), "");
+	CHECK_STR(t.output, "body");
+	CHECK_INT(t.result, PROBE_SUCCESS);
+	CHECK_STR(buf_str(&secure.seen), with_port(&a, "/ok? 127.0.0.1:%u|kube-probe/1.36|*/*|", secure.port));
+	site_end(&plain);
+	site_end(&secure);
+	tls_context_free(tls);
+	test_cert_done(&cert);
 }
 
 FIBER_TEST(probe_http_answer_that_does_not_end_is_an_error)
@@ -479,7 +505,7 @@ FIBER_TEST(probe_http_answer_that_does_not_end_is_an_error)
 	struct site s;
 	enum check_result result;
 
-	site_begin(&s);
+	site_begin(&s, NULL);
 	str handler = arena_printf(&a, "{\"httpGet\":{\"path\":\"/stall\",\"port\":%u}}", s.port);
 	struct probe_check c = { .arena = &a, .pod_ip = STR("127.0.0.1"), .handler = parse(&a, handler.p), .timeout_ms = 200 };
 	CHECK_INT(probe_check(&c, &result, &err), -ERR_TIMEOUT);
@@ -520,7 +546,7 @@ FIBER_TEST(probe_tcp_connects)
 		CHECK_ROW(i, t.result == PROBE_FAILURE);
 		CHECK_STR_ROW(i, t.output, with_port(&a, closed[i].output, port));
 	}
-	site_begin(&s);
+	site_begin(&s, NULL);
 	struct tried t = try(&a, NULL, "{}", with_port(&a, "{\"tcpSocket\":{\"port\":%u}}", s.port), 1000, false);
 	CHECK_INT(t.result, PROBE_SUCCESS);
 	site_end(&s);

@@ -2,7 +2,7 @@
  * register: the Node object is made, kept up to date (what has changed every 10 s, all of it every 5 minutes), and its Lease renewed.
  *
  *	register.c       the loop of the status                   register_node.c   making or taking over the object
- *	lease.c          the lease in kube-node-lease
+ *	lease.c          the lease in kube-node-lease             csi_node.c        the CSINode object
  *	shutdown.c       the machine goes down: pods end by priority before it does; it learns that over D-Bus (dbus.h)
  *	certificates.c   renewal of who this kubelet is and of what it serves with; certificates_priv.h lists the parts
  */
@@ -36,6 +36,20 @@ int node_keeper_run(struct node_keeper *n, struct err *err);
 void node_keeper_hurry(struct node_keeper *n);
 /* The Node as last seen in the API, or as it would be registered; in the arena (shared). */
 struct val node_keeper_object(const struct node_keeper *n, struct arena *a);
+
+/* ---- the CSINode object ---- */
+
+struct csi_node_options {
+	struct client *client;
+	str node_name;
+	void (*problem)(void *arg, str text); /* why the node is not ready yet; "": it is, as far as this goes. To be copied. */
+	void *arg;
+};
+/*
+ * (suspends) Makes the CSINode of the node, which must come into being meanwhile, or puts it right; waits for the API server for as long as
+ * it takes. Returns 0 when that is done, or the error after some minutes of trying: a kubelet then ends.
+ */
+int csi_node_run(const struct csi_node_options *o, struct err *err);
 
 /* ---- shutdown of the machine: logind's PrepareForShutdown, held up by an inhibitor for shutdownGracePeriod ---- */
 

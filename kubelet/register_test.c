@@ -383,6 +383,38 @@ FIBER_TEST(register_lease_is_renewed)
 	clock_virtual_off();
 }
 
+/* The node is seen anew, and nobody has what was seen before. */
+static void see_anew(void *arg)
+{
+	struct node_keeper *n = arg;
+	struct frozen *was = TAKE(n->seen);
+
+	if (was)
+		n->seen = val_freeze(was->val);
+	frozen_unref(was);
+}
+
+FIBER_TEST(register_lease_while_the_node_changes)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	static struct fake f;
+	static struct station s;
+
+	fake_clock(1000 * NS_PER_S);
+	log_set_level(LOG_LEVEL_OFF);
+	fake_init(&f);
+	put_object(&f, "nodes//n1", testing_typed(&a, NODE, "{'apiVersion':'v1','kind':'Node','metadata':{'name':'n1','uid':'u1','resourceVersion':'1'}}"));
+	station_init(&s, &f.client, NULL, "");
+	f.meanwhile = see_anew;
+	f.arg = s.keeper;
+	CHECK_INT(fiber_sleep_ms(30 * 1000, NULL), 0);
+	struct val owners = val_get(fake_get(&f, "leases/kube-node-lease/n1")->val, metadata, ownerReferences);
+	CHECK_STR(val_str(val_at(owners, 0), uid), "u1");
+	station_done(&s);
+	fake_done(&f);
+	clock_virtual_off();
+}
+
 FIBER_TEST(register_alone)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;

@@ -26,7 +26,7 @@ struct kubelet_server_options {
 	const struct kubelet_node *node;
 	struct cri *cri;
 	struct tls_context *tls;      /* client certificates are asked for */
-	struct client *client;        /* for reviews; NULL: everybody who shows a certificate of the CA may do all, nobody else anything */
+	struct client *client;        /* for reviews; NULL: there are none, and without allow_all nobody may do anything */
 	struct kubelet_auth *auth;    /* remembers what reviews said; NULL: they are asked for every request */
 	bool no_tokens;               /* authentication.webhook.enabled: false: tokens are not reviewed */
 	bool allow_all;               /* authorization.mode: AlwaysAllow: who is known may do all */

@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "kubelet/server_priv.h"
 
-enum { BLOCK = 32 << 10, LIST_MAX = 16 << 20 };
+enum { BLOCK = 32 << 10, LIST_MAX = 16 << 20, ENTRIES_MAX = 100000 };
 
 static void closep(int *fd)
 {
@@ -78,37 +78,67 @@ static void add_html(struct buf *b, str text)
 	}
 }
 
-static void add_entry(struct buf *b, const struct dirent *e)
+struct entries {
+	int fd;
+	struct arena *arena;
+	struct entry {
+		str name;
+		bool is_folder;
+	} *all;
+	size_t n;
+};
+
+static int entry_cmp(const void *x, const void *y) { return str_cmp(((const struct entry *)x)->name, ((const struct entry *)y)->name); }
+
+static void add_entry(struct buf *b, const struct entry *e)
 {
-	str name = str_of(e->d_name), slash = e->d_type == DT_DIR ? STR("/") : STR_NONE;
+	str slash = e->is_folder ? STR("/") : STR_NONE;
 
 	buf_add(b, STR("<a href=\""));
-	url_path_escape(b, name);
+	url_path_escape(b, e->name);
 	buf_add(b, slash);
 	buf_add(b, STR("\">"));
-	add_html(b, name);
+	add_html(b, e->name);
 	buf_add(b, slash);
 	buf_add(b, STR("</a>\n"));
 }
 
-static int entry_cmp(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
+/* In a thread. */
+static int read_folder(void *arg, struct err *err)
+{
+	struct entries *l = arg;
+	int again = openat(l->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = again < 0 ? NULL : fdopendir(again);
+	struct dirent *e;
 
-static int is_shown(const struct dirent *e) { return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0; }
+	if (!dir && again >= 0)
+		close(again);
+	if (!dir)
+		return err_sys(err, errno, "failed to open a folder");
+	l->all = ARENA_ARRAY(l->arena, struct entry, ENTRIES_MAX);
+	while ((e = readdir(dir)) && l->n < ENTRIES_MAX)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			l->all[l->n++] = (struct entry){ arena_str(l->arena, str_of(e->d_name)), e->d_type == DT_DIR };
+	closedir(dir);
+	if (e)
+		return err_set(err, ERR_TOO_LARGE, "the folder has more than %d entries", ENTRIES_MAX);
+	qsort(l->all, l->n, sizeof(*l->all), entry_cmp);
+	return 0;
+}
 
+/* (suspends) */
 static int send_list(struct kubelet_call *c, int fd)
 {
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	CLEANUP(buf_done) struct buf b = BUF_INIT(LIST_MAX);
-	struct dirent **all = NULL;
-	int n = scandirat(fd, ".", &all, is_shown, entry_cmp);
+	struct entries l = { .fd = fd, .arena = &a };
+	int r = fiber_blocking(read_folder, &l, NULL);
 
 	buf_add(&b, STR("<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n"));
-	for (int i = 0; i < n; i++) {
-		add_entry(&b, all[i]);
-		free(all[i]);
-	}
-	free(all);
+	for (size_t i = 0; i < l.n && r >= 0; i++)
+		add_entry(&b, &l.all[i]);
 	buf_add(&b, STR("</pre>\n"));
-	if (n < 0 || b.overflow)
+	if (r < 0 || b.overflow)
 		call_http_error(c, 500, STR("Error reading directory"));
 	else
 		call_answer(c, 200, STR("text/html; charset=utf-8"), buf_str(&b));

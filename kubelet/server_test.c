@@ -58,6 +58,28 @@ FIBER_TEST(server_paths)
 	fixture_check(&f, 102, "GET", "/healthz/syncloop", 500, "internal server error: sync Loop took longer than expected\n");
 }
 
+FIBER_TEST(server_without_debugging)
+{
+	static const struct row t[] = {
+		{ "GET", "/containerLogs/ns/p/c", 405, "Debug endpoints are disabled.\n" },
+		{ "POST", "/exec/ns/p/c?command=id&output=1", 405, "Debug endpoints are disabled.\n" },
+		{ "POST", "/attach/ns/p/c?output=1", 405, "Debug endpoints are disabled.\n" },
+		{ "POST", "/portForward/ns/p", 405, "Debug endpoints are disabled.\n" },
+		{ "POST", "/run/ns/p/c?cmd=id", 405, "Debug endpoints are disabled.\n" },
+		{ "GET", "/runningpods/", 405, "Debug endpoints are disabled.\n" },
+		{ "GET", "/logs/", 405, "Debug endpoints are disabled.\n" },
+		{ "POST", "/checkpoint/ns/p/c", 404, "404 page not found\n" },
+		{ "GET", "/configz", 404, "404 page not found\n" },
+		{ "GET", "/healthz", 200, "ok" },
+		{ "GET", "/metrics", 200, "metrics{of=\"\"} 1\n" },
+	};
+	CLEANUP(fixture_done) struct fixture f;
+
+	fixture_init(&f, NULL);
+	f.options.no_debugging = true;
+	check_rows(&f, t, ARRAY_LEN(t));
+}
+
 /* ---- logs ---- */
 
 #define LOGS "/containerLogs/ns/p/"
@@ -429,7 +451,9 @@ FIBER_TEST(server_auth_anonymous)
 	CHECK(str_find(f.last_review, STR("\"groups\":[\"system:unauthenticated\"]")) > 0);
 	check_as(&f, "stranger", "/metrics", 401, "Unauthorized"); /* a bad token is no anonymity */
 	f.options.client = NULL;
-	check_as(&f, NULL, "/metrics", 401, "Unauthorized");
+	check_as(&f, NULL, "/metrics", 403, "Forbidden (user=system:anonymous, verb=get, resource=nodes, subresource(s)=[metrics])\n");
+	f.options.allow_all = true;
+	check_as(&f, NULL, "/metrics", 200, "metrics{of=\"\"} 1\n");
 }
 
 static void check_certificate(const struct test_cert *ca, const struct test_cert *shown, int status, bool with_client)
@@ -446,8 +470,10 @@ static void check_certificate(const struct test_cert *ca, const struct test_cert
 	http_client_free(f.client);
 	f.client_tls = client;
 	f.client = http_client_new(&(struct http_client_options){ .tls = client });
-	if (!with_client)
+	if (!with_client) {
 		f.options.client = NULL;
+		f.options.allow_all = true;
+	}
 	CLEANUP(reply_done) struct reply r = fixture_ask(&f, "GET", "/metrics", NULL);
 	CHECK_INT(r.status, status);
 	CHECK_INT(f.access_reviews, with_client && status != 401);

@@ -61,6 +61,7 @@ static void add_number_field(struct buf *b, char code, uint32_t v)
 
 struct login {
 	const char *address;
+	const char *sender;           /* whom the bus says messages to be from; NULL: it says nothing */
 	int fd;
 	bool is_bus;                  /* the client talks to us directly */
 	uint32_t serial;
@@ -86,6 +87,8 @@ static void send_message(struct login *l, enum dbus_type type, str destination, 
 		add_field(&fields, 4, 's', STR("org.example.Error"));
 	if (destination.n)
 		add_field(&fields, 6, 's', destination);
+	if (l->sender)
+		add_field(&fields, 7, 's', str_of(l->sender));
 	if (*signature)
 		add_field(&fields, 8, 'g', str_of(signature));
 	if (fd >= 0)
@@ -404,6 +407,23 @@ FIBER_TEST(shutdown_ends_pods_by_priority)
 	CHECK_INT(shutdown(n.login.fd, SHUT_RDWR), 0);
 	wait_for(&n.login.inhibitors, 3);
 	CHECK_INT(n.login.kills, 1);
+	node_done(&n);
+}
+
+/* Any user of the machine may send us the signal. */
+FIBER_TEST(shutdown_is_for_logind_to_say)
+{
+	static struct node n;
+	node_init(&n, two_periods, run_as_bus);
+	n.pods = three_pods;
+	wait_for(&n.login.inhibitors, 1);
+	n.login.sender = ":1.66";
+	send_shutdown(&n.login, true);
+	n.login.sender = NULL;
+	CHECK_INT(fiber_sleep_ms(100, NULL), 0);
+	CHECK(!is_released(&n.login));
+	CHECK_STR(buf_str(&n.log), "");
+	check_shutdown(&n);
 	node_done(&n);
 }
 

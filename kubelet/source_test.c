@@ -238,7 +238,7 @@ static void folder_test_done(struct folder_test *t)
 {
 	told_done(&t->told);
 	arena_done(&t->paths);
-	(void)nftw(t->path, world_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	(void)nftw(t->path, server_folder_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	log_set_level(LOG_LEVEL_ERROR);
 }
 
@@ -504,6 +504,31 @@ static void make_pod(struct cluster_test *t, const char *name, const char *metad
 
 	meta = val_put(a, meta, A_namespace, VAL_LIT("n"));
 	CHECK_OK(&t->w, client_create(t->w.c, POD, OBJECT(a, F(metadata, meta), F(spec, spec)), NULL, ret, &t->w.err));
+}
+
+/* Anybody may write the annotation: a pod of another name does not take the mirror's place, and goes, whatever is left of the static pod. */
+FIBER_TEST(source_mirror_that_is_none)
+{
+	static struct cluster_test t;
+	cluster_init(&t);
+	struct told *told = &t.folder.told;
+	CLEANUP(frozen_unrefp) struct frozen *n = NULL, *mirror = NULL, *evil = NULL;
+
+	EXPECT(told, "+web-n1\ncomplete\n");
+	make_node(&t, &n);
+	mirror = wait_mirror(&t.w, STR_NONE);
+	check_mirror(&t, mirror, n);
+	told->busy = true;
+	str uid = arena_str(&t.w.arena, val_str(told->last->val, metadata, uid));
+	make_pod(&t, "evil", arena_printf(&t.w.arena, "{'annotations':{'kubernetes.io/config.mirror':'" STR_FMT "'}}", STR_ARG(uid)).p, "n1", NULL);
+	DEADLINE_SCOPE(WAIT_MS);
+	while ((evil = get_pod(&t.w, "n", "evil"))) {
+		CHECK(str_eq(sources_mirror_uid(told->sources, &t.w.arena, uid), val_str(mirror->val, metadata, uid)));
+		frozen_unref(evil);
+		CHECK_INT(fiber_sleep_ms(1, NULL), 0);
+	}
+	CHECK(str_eq(sources_mirror_uid(told->sources, &t.w.arena, uid), val_str(mirror->val, metadata, uid)));
+	cluster_done(&t);
 }
 
 FIBER_TEST(source_api)

@@ -1,6 +1,7 @@
 #include "kubelet/stats.h"
 
 #include <ftw.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "kubelet/cgroups_testing.h"
 #include "kubelet/stats_priv.h"
 #include "kubelet/stats_testing.h"
+#include "kubelet/volume_testing.h"
 
 struct world {
 	struct usage_fake fake;
@@ -117,6 +119,10 @@ CLOCK_TEST(stats_of_storage)
 	world_done(&w);
 }
 
+static const char with_volume[] =
+	"{'metadata':{'name':'p','namespace':'ns','uid':'u1'},'spec':{'containers':[{'name':'c',"
+	"'volumeMounts':[{'name':'v','mountPath':'/v'}]}],'volumes':[{'name':'v','emptyDir':{'sizeLimit':'1Ki'}}]}}";
+
 /* Volumes are walked through; what their walk has found is kept for a while, and goes with the pod. */
 CLOCK_TEST(stats_of_volumes)
 {
@@ -125,9 +131,7 @@ CLOCK_TEST(stats_of_volumes)
 	struct err err = ERR_INIT;
 
 	world_init(&w);
-	struct val pod = testing_typed(&w.arena, TYPE(core_v1, Pod),
-				       "{'metadata':{'name':'p','namespace':'ns','uid':'u1'},'spec':{'containers':[{'name':'c',"
-				       "'volumeMounts':[{'name':'v','mountPath':'/v'}]}],'volumes':[{'name':'v','emptyDir':{'sizeLimit':'1Ki'}}]}}");
+	struct val pod = testing_typed(&w.arena, TYPE(core_v1, Pod), with_volume);
 	struct volumes *volumes = volumes_new(&(struct volumes_options){ .node = &w.node });
 	w.fake.pods = LIST(&w.arena, pod);
 	w.s->o.volumes = volumes;
@@ -150,6 +154,55 @@ CLOCK_TEST(stats_of_volumes)
 	CHECK_INT(map_len(&w.s->measured), 0);
 	CHECK_INT(fiber_stop(f), -ERR_CANCELED);
 	CHECK_INT(volumes_unmount(volumes, STR("u1"), &err), 0);
+	volumes_free(volumes);
+	world_done(&w);
+}
+
+/* Answers, after a while, with an error, as a server of files that is gone. */
+static void *hang_up(void *arg)
+{
+	usleep(200000);
+	close(*(int *)arg);
+	return NULL;
+}
+
+static int count_turns(void *arg)
+{
+	while (fiber_sleep_ms(5, NULL) == 0)
+		++*(int *)arg;
+	return 0;
+}
+
+/* A file system that does not answer holds up whoever wants to know its size, and nobody else. */
+MOUNT_TEST(stats_of_volumes_that_hang)
+{
+	struct world w;
+	pthread_t thread;
+	int turns = 0, fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	if (fuse < 0)
+		skip();
+	world_init(&w);
+	struct val pod = testing_typed(&w.arena, TYPE(core_v1, Pod), with_volume);
+	const char *before = arena_printf(&w.arena, "%s/pods/u1/volumes/before", w.root).p, *after = arena_printf(&w.arena, "%s/pods/u1/volumes/x", w.root).p;
+	const char *all = arena_printf(&w.arena, "%s/pods/u1/volumes", w.root).p;
+	CHECK_INT(file_make_dirs(all, 0755, NULL), 0);
+	CHECK_INT(mount("tmpfs", all, "tmpfs", 0, NULL), 0);
+	CHECK_INT(file_make_dirs(before, 0755, NULL), 0);
+	struct volumes *volumes = w.s->o.volumes = volumes_new(&(struct volumes_options){ .node = &w.node });
+	CHECK_INT(volumes_mount(volumes, pod, NULL), 0);
+	/* It is looked for in all folders: from the oldest or from the newest, one that hangs comes first. */
+	CHECK_INT(file_make_dirs(after, 0755, NULL), 0);
+	CHECK_INT(mount("hangs", before, "fuse", 0, arena_printf(&w.arena, "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse).p), 0);
+	CHECK_INT(mount(before, after, NULL, MS_BIND, NULL), 0);
+	struct fiber *counting = start(count_turns, &turns);
+	CHECK_INT(pthread_create(&thread, NULL, hang_up, &fuse), 0);
+	CHECK_INT(stats_measure(w.s, pod, true, NULL), 0);
+	CHECK(turns > 10);
+	CHECK_INT(fiber_stop(counting), 0);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK(umount2(after, MNT_DETACH) == 0 && umount2(before, MNT_DETACH) == 0);
+	CHECK_INT(umount2(all, MNT_DETACH), 0);
 	volumes_free(volumes);
 	world_done(&w);
 }

@@ -152,6 +152,48 @@ FIBER_TEST(status_waits_for_a_server_that_is_away)
 	log_set_level(LOG_LEVEL_ERROR);
 }
 
+struct replacing {
+	struct statuses *statuses;
+	struct arena arena;
+	int n;
+};
+
+/* The kubelet sees a newer version of the pod, and nobody has the older one any more. */
+static void replace_pod(void *arg)
+{
+	struct replacing *r = arg;
+	str json = arena_printf(&r->arena, "{'metadata':{'name':'web','namespace':'default','uid':'u1','labels':{'n':'%d'}}}", ++r->n);
+	CLEANUP(frozen_unrefp) struct frozen *pod = pod_of(&r->arena, json.p);
+
+	statuses_set(r->statuses, pod, testing_typed(&r->arena, STATUS, "{'phase':'Running'}"));
+}
+
+FIBER_TEST(status_of_a_pod_that_changes_meanwhile)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	static struct fake f;
+	static struct replacing r;
+
+	fake_init(&f);
+	put_object(&f, pod_of(&a, "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'web','namespace':'default','uid':'u1',"
+			       "'resourceVersion':'7'}}"));
+	r.statuses = statuses_new(&(struct statuses_options){ .client = &f.client });
+	struct fiber *fiber = start(run_statuses, r.statuses);
+	f.meanwhile = replace_pod;
+	f.arg = &r;
+	replace_pod(&r);
+	while (r.n < 3)
+		CHECK_INT(fiber_yield(NULL), 0);
+	f.meanwhile = NULL;
+	fiber_settle();
+	CHECK_STR(val_str(fake_get(&f, "pods/default/web")->val, status, phase), "Running");
+	CHECK(str_starts(fake_log(&f, &a), STR("get /api/v1/namespaces/default/pods/web\npatch /api/v1/namespaces/default/pods/web/status\n")));
+	CHECK_INT(fiber_stop(fiber), -ERR_CANCELED);
+	statuses_free(r.statuses);
+	fake_done(&f);
+	arena_done(&r.arena);
+}
+
 FIBER_TEST(status_without_a_server)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;

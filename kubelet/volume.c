@@ -38,6 +38,7 @@ struct volumes {
 	struct volumes_options options;
 	char *root;                      /* without links: mountinfo shows it so */
 	struct map pods, tokens;
+	struct volume_remote *remote;
 };
 
 /* ---- life ---- */
@@ -57,6 +58,7 @@ struct volumes *volumes_new(const struct volumes_options *o)
 	}
 	map_init(&v->pods);
 	map_init(&v->tokens);
+	v->remote = volume_remote_new();
 	arena_done(&a);
 	return v;
 }
@@ -79,6 +81,7 @@ void volumes_free(struct volumes *v)
 	volume_tokens_forget(v, STR_NONE);
 	map_done(&v->pods);
 	map_done(&v->tokens);
+	volume_remote_free(v->remote);
 	free(v->root);
 	free(v);
 }
@@ -729,6 +732,14 @@ static int usage_in_thread(void *arg, struct err *err)
 	return volume_usage(&c->volume, &c->bytes, &c->inodes, err);
 }
 
+/* (suspends) */
+static int usage_of(struct volumes *v, struct usage_call *c, struct err *err)
+{
+	if (c->volume.kind->remote)
+		return volume_remote_usage(v->remote, volume_usage, &c->volume, &c->bytes, &c->inodes, err);
+	return fiber_blocking(usage_in_thread, c, err);
+}
+
 /* Others go on meanwhile: a pod with very many files can still be removed. */
 int volumes_usage(struct volumes *v, struct arena *a, struct val pod, struct val *ret, struct err *err)
 {
@@ -745,8 +756,8 @@ int volumes_usage(struct volumes *v, struct arena *a, struct val pod, struct val
 			calls[at++] = (struct usage_call){ .volume = { .kind = x->kind, .name = arena_str(a, x->name),
 								       .path = arena_str(a, str_of(x->path)).p } };
 	for (size_t i = 0; i < n; i++) {
-		int r = fiber_blocking(usage_in_thread, &calls[i], err);
-		if (r == -ERR_NOT_FOUND)
+		int r = usage_of(v, &calls[i], err);
+		if (r == -ERR_NOT_FOUND || (r == -ERR_UNAVAILABLE && calls[i].volume.kind->remote))
 			continue;
 		if (r < 0)
 			return r;

@@ -12,8 +12,8 @@ struct volumes;
 struct volumes_options {
 	const struct kubelet_node *node;
 	struct cri_lookups lookups;
-	/* (suspends) TokenRequest for a projected token: the token and when it ends, in seconds since 1970. */
-	int (*token)(void *arg, struct arena *a, struct val pod, str audience, int64_t seconds, str *ret_token, int64_t *ret_expiry_s,
+	/* (suspends) TokenRequest for a projected token: the token and when it ends, in seconds since 1970; the server may shorten its life. */
+	int (*token)(void *arg, struct arena *a, struct val pod, str audience, int64_t *life_s, str *ret_token, int64_t *ret_expiry_s,
 		     struct err *err);
 	/* (suspends) PersistentVolumeClaim and PersistentVolume by name; ClusterTrustBundles by name or signer. */
 	int (*claim)(void *arg, struct arena *a, str namespace, str name, struct val *ret, struct err *err);

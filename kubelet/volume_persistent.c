@@ -199,7 +199,7 @@ static int prepare_nfs(struct volume_setup *s, struct err *err)
 						       STR_ARG(val_str(s->source, path))).p, err);
 }
 
-const struct volume_kind volume_kind_nfs = { .folder = "kubernetes.io~nfs", .shared = true, .mount_options = true,
+const struct volume_kind volume_kind_nfs = { .folder = "kubernetes.io~nfs", .shared = true, .remote = true, .mount_options = true,
 					     .prepare = prepare_nfs };
 
 /* ---- local ---- */

@@ -14,6 +14,7 @@
  *	volume_sub_path.c    subPath
  *	volume_remove.c      unmounting and removing
  *	volume_walk.c        through a tree that others change meanwhile; usage
+ *	volume_remote.c      usage of what is on another machine
  *
  * A volume is set up in two steps: `prepare` runs on the fiber and asks for other objects, `set_up` runs in the thread pool and makes
  * folders and mounts.
@@ -36,6 +37,7 @@ struct volume_kind {
 	bool readonly;                   /* for containers, always */
 	bool content;                    /* follows other objects */
 	bool shared;                     /* the content outlives the pod: usage is that of its file system */
+	bool remote;                     /* it is on another machine, which may not answer */
 	bool device;                     /* for containers it is a block device: below the pod's volumeDevices */
 	bool mount_options;              /* a PersistentVolume of this kind may have some */
 	int (*prepare)(struct volume_setup *s, struct err *err); /* (suspends) NULL: nothing to do */
@@ -181,6 +183,16 @@ int volume_remove_pod(const char *root, const char *uid, struct err *err);
  * walk, but not lead it out of the tree.
  */
 int volume_walk(int top, int (*visit)(void *arg, int fd, const char *name, const struct stat *st), void *arg, struct err *err);
-int volume_usage(const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes, struct err *err);
+typedef int volume_measure(const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes, struct err *err);
+volume_measure volume_usage;
+
+/* ---- volume_remote.c ---- */
+
+struct volume_remote;
+struct volume_remote *volume_remote_new(void) NONNULL_RESULT;
+void volume_remote_free(struct volume_remote *m);
+/* (suspends) As measure, volume_usage, does it in a thread; -ERR_UNAVAILABLE when it takes long, here or at an earlier call. */
+int volume_remote_usage(struct volume_remote *m, volume_measure *measure, const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes,
+			struct err *err);
 
 #endif

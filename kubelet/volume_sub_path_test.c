@@ -93,6 +93,24 @@ MOUNT_TEST(volume_sub_path_mounts_what_is_there)
 	place_done(p);
 }
 
+/* All links of the machine stay in a volume that is the whole machine. */
+MOUNT_TEST(volume_sub_path_of_the_root)
+{
+	const char *target = NULL;
+	struct err err = ERR_INIT;
+	struct scene s;
+
+	scene_init(&s);
+	put(&s.place, "v/f", "flat", 0644);
+	CHECK_INT(symlink(in(&s.place, "v"), in(&s.place, "to-v")), 0);
+	s.volume.path = "/";
+	if (resolve(&s, 0, in(&s.place, "to-v/f") + 1, &target, &err) < 0)
+		fail_msg("%s", err.msg);
+	CHECK_STR(get(&s.place, target), "flat");
+	CHECK_INT(volume_unmount(target, NULL), 0);
+	place_done(&s.place);
+}
+
 MOUNT_TEST(volume_sub_path_makes_folders)
 {
 	const char *target = NULL;

@@ -78,7 +78,7 @@ int volume_token(struct volumes *v, struct arena *a, struct val pod, struct val 
 		*ret = arena_str(a, str_span(t->text, t->n));
 		return 0;
 	}
-	int r = o->token ? o->token(o->arg, a, pod, val_str(source, audience), life_s, &text, &expiry_s, err) :
+	int r = o->token ? o->token(o->arg, a, pod, val_str(source, audience), &life_s, &text, &expiry_s, err) :
 			   err_set(err, ERR_UNAVAILABLE, "cannot use TokenManager when kubelet is in standalone mode");
 	if (r == 0) {
 		token_keep(volumes_tokens(v), key, val_str(pod, metadata, uid), text, expiry_s, life_s);

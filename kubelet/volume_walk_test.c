@@ -1,3 +1,8 @@
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/fiber_io.h"
+#include "base/fiber_test.h"
 #include "kubelet/volume_testing.h"
 
 static int64_t usage(const char *path, int64_t *ret_inodes)
@@ -93,4 +98,69 @@ TEST(volume_walk_stays_inside)
 	close(top);
 	CHECK_INT(m.n, 5);
 	place_done(&p);
+}
+
+/* ---- a machine that does not answer ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t told;
+	bool hangs;
+} machine = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false };
+
+static int measure_machine(const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes, struct err *err)
+{
+	(void)err;
+	pthread_mutex_lock(&machine.lock);
+	while (machine.hangs && strcmp(v->path, "/dead") == 0)
+		pthread_cond_wait(&machine.told, &machine.lock);
+	pthread_mutex_unlock(&machine.lock);
+	*ret_bytes = 4096;
+	*ret_inodes = (int64_t)strlen(v->path);
+	return strcmp(v->path, "/none") == 0 ? err_set(err, ERR_NOT_FOUND, "it is not there") : 0;
+}
+
+static int nothing(void *arg, struct err *err)
+{
+	(void)arg, (void)err;
+	return 0;
+}
+
+static void machine_set(bool hangs)
+{
+	pthread_mutex_lock(&machine.lock);
+	machine.hangs = hangs;
+	pthread_cond_signal(&machine.told);
+	pthread_mutex_unlock(&machine.lock);
+}
+
+static int measure(struct volume_remote *m, const char *path, int64_t *ret_inodes)
+{
+	struct volume v = { .path = path };
+	struct err err = ERR_INIT;
+	int64_t bytes;
+
+	return volume_remote_usage(m, measure_machine, &v, &bytes, ret_inodes, &err);
+}
+
+FIBER_TEST(volume_usage_of_another_machine)
+{
+	struct volume_remote *m = volume_remote_new();
+	int64_t inodes = 0, began;
+
+	CHECK_INT(measure(m, "/alive", &inodes), 0);
+	CHECK_INT(inodes, 6);
+	CHECK_INT(measure(m, "/none", &inodes), -ERR_NOT_FOUND);
+	machine_set(true);
+	CHECK_INT(measure(m, "/dead", &inodes), -ERR_UNAVAILABLE);
+	began = clock_now_ns();
+	CHECK_INT(measure(m, "/alive", &inodes), -ERR_UNAVAILABLE); /* at once: nobody waits twice */
+	CHECK(clock_now_ns() - began < NS_PER_S);
+	CHECK_INT(fiber_blocking(nothing, NULL, NULL), 0); /* the pool is free */
+	machine_set(false);
+	for (int i = 0; i < 500 && measure(m, "/alive", &inodes) < 0; i++)
+		CHECK_INT(fiber_sleep_ms(10, NULL), 0);
+	CHECK_INT(measure(m, "/dead", &inodes), 0);
+	CHECK_INT(inodes, 5);
+	volume_remote_free(m);
 }

@@ -1,41 +1,44 @@
 /*
  * Fields of features that Kubernetes 1.36 has but that are off by default. The server takes them away from what users
- * send, unless the object already uses them: then the feature was on once, and nothing must be lost.
+ * send, unless the object already uses them: then the feature was on once, and nothing must be lost. Rows without a gate
+ * are of features that cannot be switched on here.
  */
 #include "codec/atoms.h"
+#include "machinery/gates.h"
 #include "machinery/validate_priv.h"
 
 static const struct disabled {
 	const struct type *type;
 	uint16_t field;
 	bool empties; /* the object goes with it when nothing else is left */
+	const char *gate; /* that keeps the field; NULL: none */
 } disabled[] = {
-	{ TYPE(core_v1, Lifecycle), A_stopSignal, true },                             /* ContainerStopSignals */
-	{ TYPE(core_v1, PodSpec), A_schedulingGroup, false },                         /* GenericWorkload */
-	{ TYPE(core_v1, PodStatus), A_nodeAllocatableResourceClaimStatuses, false },  /* DRANodeAllocatableResources */
-	{ TYPE(core_v1, VolumeProjection), A_clusterTrustBundle, false },             /* ClusterTrustBundleProjection */
-	{ TYPE(core_v1, VolumeProjection), A_podCertificate, false },                 /* PodCertificateRequest */
-	{ TYPE(core_v1, VolumeStatus), A_image, false },                              /* ImageVolumeWithDigest */
-	{ TYPE(apps_v1, RollingUpdateStatefulSetStrategy), A_maxUnavailable, false }, /* MaxUnavailableStatefulSet */
-	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_schedulingConstraints, false },  /* TopologyAwareWorkloadScheduling */
-	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_resourceClaims, false },         /* DRAWorkloadResourceClaims */
-	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_disruptionMode, false },         /* WorkloadAwarePreemption */
-	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_priorityClassName, false },
-	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_priority, false },
-	{ TYPE(scheduling_v1alpha2, PodGroupStatus), A_resourceClaimStatuses, false },
-	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_schedulingConstraints, false },
-	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_resourceClaims, false },
-	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_disruptionMode, false },
-	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_priorityClassName, false },
-	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_priority, false },
-	{ TYPE(coordination_v1, LeaseSpec), A_strategy, false },                      /* CoordinatedLeaderElection */
-	{ TYPE(coordination_v1, LeaseSpec), A_preferredHolder, false },
-	{ TYPE(storage_v1, CSIDriverSpec), A_preventPodSchedulingIfMissing, false },  /* VolumeLimitScaling */
-	{ TYPE(resource_v1, Device), A_nodeAllocatableResourceMappings, false },      /* DRANodeAllocatableResources */
-	{ TYPE(resource_v1, DeviceAttribute), A_bools, false },                       /* DRAListTypeAttributes */
-	{ TYPE(resource_v1, DeviceAttribute), A_ints, false },
-	{ TYPE(resource_v1, DeviceAttribute), A_strings, false },
-	{ TYPE(resource_v1, DeviceAttribute), A_versions, false },
+	{ TYPE(core_v1, Lifecycle), A_stopSignal, true, NULL },                             /* ContainerStopSignals */
+	{ TYPE(core_v1, PodSpec), A_schedulingGroup, false, NULL },                         /* GenericWorkload */
+	{ TYPE(core_v1, PodStatus), A_nodeAllocatableResourceClaimStatuses, false, NULL },  /* DRANodeAllocatableResources */
+	{ TYPE(core_v1, VolumeProjection), A_clusterTrustBundle, false, "ClusterTrustBundleProjection" },
+	{ TYPE(core_v1, VolumeProjection), A_podCertificate, false, NULL },                 /* PodCertificateRequest */
+	{ TYPE(core_v1, VolumeStatus), A_image, false, NULL },                              /* ImageVolumeWithDigest */
+	{ TYPE(apps_v1, RollingUpdateStatefulSetStrategy), A_maxUnavailable, false, NULL }, /* MaxUnavailableStatefulSet */
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_schedulingConstraints, false, NULL },  /* TopologyAwareWorkloadScheduling */
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_resourceClaims, false, NULL },         /* DRAWorkloadResourceClaims */
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_disruptionMode, false, NULL },         /* WorkloadAwarePreemption */
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_priorityClassName, false, NULL },
+	{ TYPE(scheduling_v1alpha2, PodGroupSpec), A_priority, false, NULL },
+	{ TYPE(scheduling_v1alpha2, PodGroupStatus), A_resourceClaimStatuses, false, NULL },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_schedulingConstraints, false, NULL },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_resourceClaims, false, NULL },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_disruptionMode, false, NULL },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_priorityClassName, false, NULL },
+	{ TYPE(scheduling_v1alpha2, PodGroupTemplate), A_priority, false, NULL },
+	{ TYPE(coordination_v1, LeaseSpec), A_strategy, false, NULL },                      /* CoordinatedLeaderElection */
+	{ TYPE(coordination_v1, LeaseSpec), A_preferredHolder, false, NULL },
+	{ TYPE(storage_v1, CSIDriverSpec), A_preventPodSchedulingIfMissing, false, NULL },  /* VolumeLimitScaling */
+	{ TYPE(resource_v1, Device), A_nodeAllocatableResourceMappings, false, NULL },      /* DRANodeAllocatableResources */
+	{ TYPE(resource_v1, DeviceAttribute), A_bools, false, NULL },                       /* DRAListTypeAttributes */
+	{ TYPE(resource_v1, DeviceAttribute), A_ints, false, NULL },
+	{ TYPE(resource_v1, DeviceAttribute), A_strings, false, NULL },
+	{ TYPE(resource_v1, DeviceAttribute), A_versions, false, NULL },
 };
 
 /* ---- does an object use one of them? ---- */
@@ -86,7 +89,7 @@ static bool is_used(const struct disabled *what, const struct type *type, struct
 struct dropper {
 	struct arena *arena;
 	const struct type *type;
-	struct val old;
+	struct val gates, old;
 };
 
 static struct val drop_object(struct dropper *d, const struct type *type, struct val v, unsigned depth);
@@ -111,7 +114,8 @@ static struct val drop_own(struct dropper *d, const struct type *type, struct va
 {
 	for (size_t i = 0; i < ARRAY_LEN(disabled); i++) {
 		const struct disabled *what = &disabled[i];
-		if (what->type != type || !val_exists(val_member(v, what->field)) || is_used(what, d->type, d->old))
+		if (what->type != type || !val_exists(val_member(v, what->field)) || (what->gate && gate_is_on(d->gates, str_of(what->gate))) ||
+		    is_used(what, d->type, d->old))
 			continue;
 		v = val_put(d->arena, v, what->field, VAL_EMPTY);
 		if (what->empties && val_len(v) == 0)
@@ -133,8 +137,8 @@ static struct val drop_object(struct dropper *d, const struct type *type, struct
 	return v;
 }
 
-struct val drop_disabled_fields(struct arena *a, const struct type *type, struct val object, struct val old)
+struct val drop_disabled_fields(struct arena *a, const struct type *type, struct val gates, struct val object, struct val old)
 {
-	struct dropper d = { a, type, old };
+	struct dropper d = { a, type, gates, old };
 	return is_used(NULL, type, object) ? drop_object(&d, type, object, 0) : object;
 }

@@ -129,14 +129,14 @@ int default_object(struct arena *a, const struct type *type, struct val object, 
 
 /* ---- preparing ---- */
 
-int prepare_create(struct arena *a, const struct type *type, struct val object, struct val *ret, struct err *err)
+int prepare_create(struct arena *a, const struct type *type, struct val gates, struct val object, struct val *ret, struct err *err)
 {
 	const struct kind_rules *rules = rules_of(type);
 	struct val given = object;
 
 	if (has_status(type) && !(rules->flags & KIND_STATUS_ON_CREATE))
 		object = val_without(a, object, status);
-	object = drop_disabled_fields(a, type, object, VAL_EMPTY);
+	object = drop_disabled_fields(a, type, gates, object, VAL_EMPTY);
 	if (rules->flags & KIND_GENERATION)
 		object = val_with(a, object, val_of_int(1), metadata, generation);
 	if (rules->prepare)
@@ -160,7 +160,7 @@ static struct val keep_content(struct arena *a, struct val object, struct val ol
 	return val_put(a, old, A_status, val_get(object, status));
 }
 
-int prepare_update(struct arena *a, const struct type *type, str subresource, struct val object, struct val old,
+int prepare_update(struct arena *a, const struct type *type, struct val gates, str subresource, struct val object, struct val old,
 		   struct val *ret, struct err *err)
 {
 	const struct kind_rules *rules = rules_of(type);
@@ -171,7 +171,7 @@ int prepare_update(struct arena *a, const struct type *type, str subresource, st
 		object = val_put(a, object, A_status, val_get(old, status));
 	else if (str_eq(subresource, STR("status")))
 		object = keep_content(a, object, old);
-	object = drop_disabled_fields(a, type, object, old);
+	object = drop_disabled_fields(a, type, gates, object, old);
 	object = val_with(a, object, generation ? val_of_int(generation) : VAL_EMPTY, metadata, generation);
 	if (rules->prepare_update)
 		object = rules->prepare_update(a, subresource, object, old);

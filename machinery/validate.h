@@ -25,10 +25,10 @@ int default_object(struct arena *a, const struct type *type, struct val object, 
  * object gets its first status and generation, a Job its selector, a Pod its QoS class and the selectors of
  * matchLabelKeys; an update keeps what its endpoint must not change (subresource "": the object itself) and counts
  * generations. metadata that all kinds have alike (name, uid, times, resourceVersion) is left to the caller and must be
- * set before.
+ * set before. gates: what is said of feature gates (gates.h); fields of features that are off are taken away.
  */
-int prepare_create(struct arena *a, const struct type *type, struct val object, struct val *ret, struct err *err);
-int prepare_update(struct arena *a, const struct type *type, str subresource, struct val object, struct val old,
+int prepare_create(struct arena *a, const struct type *type, struct val gates, struct val object, struct val *ret, struct err *err);
+int prepare_update(struct arena *a, const struct type *type, struct val gates, str subresource, struct val object, struct val old,
 		   struct val *ret, struct err *err);
 
 /* All that is wrong with a new object, or with the change from old to new; nothing is added when it is valid. */

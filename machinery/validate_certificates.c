@@ -346,16 +346,14 @@ void check_csr_subresource(struct field_errors *e, str subresource, struct val c
 
 static const struct val omitted = { .type = VAL_STRING, .n = sizeof("<value omitted>") - 1, .s = "<value omitted>" };
 
-/* Named after its signer: example.com:path:name. */
-static void check_bundle_name(struct field_errors *e, const struct field_path *at, str name, str signer, bool prefix)
+/* Named after its signer: example.com:path:name. what: what the errors begin with. */
+static void check_name_of_bundle(struct field_errors *e, const struct field_path *at, str name, str signer, bool prefix, const char *what)
 {
 	struct name_errors found = { 0 };
 
-	if (name.n == 0)
-		return;
 	if (signer.n == 0 && str_chr(name, ':') >= 0) {
 		field_invalid(e, at, VAL_STR(name),
-			      "ClusterTrustBundle without signer name must not have \":\" in its name");
+			      "%sClusterTrustBundle without signer name must not have \":\" in its name", what);
 		return;
 	}
 	if (signer.n) {
@@ -365,8 +363,8 @@ static void check_bundle_name(struct field_errors *e, const struct field_path *a
 			p[i] = p[i] == '/' ? ':' : p[i];
 		if (!str_starts(name, start)) {
 			field_invalid(e, at, VAL_STR(name),
-				      "ClusterTrustBundle for signerName " STR_FMT " must be named with prefix " STR_FMT,
-				      STR_ARG(signer), STR_ARG(start));
+				      "%sClusterTrustBundle for signerName " STR_FMT " must be named with prefix " STR_FMT,
+				      what, STR_ARG(signer), STR_ARG(start));
 			return;
 		}
 		name_rule_subdomain(str_skip(name, start.n), prefix, &found);
@@ -374,7 +372,26 @@ static void check_bundle_name(struct field_errors *e, const struct field_path *a
 		name_rule_subdomain(name, prefix, &found);
 	}
 	for (size_t i = 0; i < found.n; i++)
-		field_invalid(e, at, VAL_STR(name), STR_FMT, STR_ARG(found.text[i]));
+		field_invalid(e, at, VAL_STR(name), "%s" STR_FMT, what, STR_ARG(found.text[i]));
+}
+
+static void check_bundle_name(struct field_errors *e, const struct field_path *at, str name, str signer, bool prefix)
+{
+	if (name.n)
+		check_name_of_bundle(e, at, name, signer, prefix, "");
+}
+
+void check_bundle_reference(struct field_errors *e, const struct field_path *at, str name)
+{
+	size_t end = name.n;
+
+	while (end && name.p[end - 1] != ':')
+		end--;
+	str signer = arena_str(e->arena, str_head(name, end ? end - 1 : 0));
+	char *p = (char *)signer.p; /* ours, just made */
+	for (size_t i = 0; i < signer.n; i++)
+		p[i] = p[i] == ':' ? '/' : p[i];
+	check_name_of_bundle(e, at, name, signer, false, "not a valid clustertrustbundlename: ");
 }
 
 /* What is wrong with one entry, or NULL. */

@@ -115,6 +115,8 @@ str ca_bundle_error(struct arena *a, struct val bundle);
 void check_csr(struct field_errors *e, struct val csr);
 void check_csr_update(struct field_errors *e, struct val csr, struct val old);
 void check_csr_subresource(struct field_errors *e, str subresource, struct val csr, struct val old);
+/* The name of a ClusterTrustBundle in another object: where it has colons, those before the last are of its signer. */
+void check_bundle_reference(struct field_errors *e, const struct field_path *at, str name);
 void check_bundle(struct field_errors *e, struct val bundle);
 void check_bundle_update(struct field_errors *e, struct val bundle, struct val old);
 void check_flow_schema(struct field_errors *e, struct val schema);

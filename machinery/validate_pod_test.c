@@ -716,3 +716,49 @@ TEST(validate_pod_scheduling)
 	};
 	check_create_rows(t, ARRAY_LEN(t));
 }
+
+/* ---- features that are off by default ---- */
+
+#define BUNDLES(list) POD(VOLUME("'projected':{'sources':[" list "]}"))
+
+TEST(validate_bundle_projections)
+{
+	static const struct {
+		const char *object, *want;
+	} t[] = {
+		{ BUNDLES("{'clusterTrustBundle':{'name':'a','path':'p'}},{'clusterTrustBundle':{'name':'x.com:s:a','path':'q'}},"
+			  "{'clusterTrustBundle':{'signerName':'x.com/s','labelSelector':{},'path':'r','optional':true}}"), "" },
+		{ BUNDLES("{'clusterTrustBundle':{'path':'p'}},{'clusterTrustBundle':{'name':'a','path':'p'}}"),
+		  "spec.volumes[0].projected.sources[0].clusterTrustBundle: Required value: either name or signerName must be specified\n"
+		  "spec.volumes[0].projected: Invalid value: 'p': conflicting duplicate paths" },
+		{ BUNDLES("{'clusterTrustBundle':{'name':'a_','labelSelector':{}}}"),
+		  "spec.volumes[0].projected.sources[0].clusterTrustBundle.name: Invalid value: 'a_': not a valid clustertrustbundlename: a"
+		  " lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with"
+		  " an alphanumeric character (e.g. 'example.com', regex used for validation is"
+		  " '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')\n"
+		  "spec.volumes[0].projected.sources[0].clusterTrustBundle.labelSelector: Invalid value:"
+		  " {}: labelSelector must be unset if name is specified\n"
+		  "spec.volumes[0].projected.sources[0].clusterTrustBundle.path: Required value" },
+		{ BUNDLES("{'clusterTrustBundle':{'name':'a','signerName':'x.com/s','path':'../p'}}"),
+		  "spec.volumes[0].projected.sources[0].clusterTrustBundle: Invalid value: {'Name':'a','SignerName':'x.com/s',"
+		  "'LabelSelector':null,'Optional':null,'Path':'../p'}: only one of name and signerName may be used\n"
+		  "spec.volumes[0].projected.sources[0].clusterTrustBundle.path: Invalid value: '../p': must not contain '..'" },
+		{ BUNDLES("{'clusterTrustBundle':{'signerName':'s','path':'p'},'configMap':{'name':'m'}}"),
+		  "spec.volumes[0].projected.sources[0].clusterTrustBundle.signerName: Invalid value: 's': must be a fully qualified domain"
+		  " and path of the form 'example.com/signer-name'\n"
+		  "spec.volumes[0].projected.sources[0]: Forbidden: may not specify more than 1 volume type per source" },
+	};
+	struct arena a = ARENA_INIT;
+	struct val made, on = val_put(&a, VAL_EMPTY, atom_make(&a, STR("ClusterTrustBundleProjection")), val_of_bool(true));
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CHECK_STR_ROW(i, testing_create_gated(&a, on, t[i].object, &made), t[i].want);
+		testing_create(&a, t[i].object, &made); /* the gate is off */
+		VAL_EACH(source, val_get(val_at(val_get(made, spec, volumes), 0), projected, sources))
+			CHECK_ROW(i, !val_has(*source, clusterTrustBundle));
+	}
+	/* what was there when the gate was on stays */
+	testing_update(&a, t[0].object, t[0].object, "", &made);
+	CHECK(val_has(val_at(val_get(val_at(val_get(made, spec, volumes), 0), projected, sources), 0), clusterTrustBundle));
+	arena_done(&a);
+}

@@ -3,6 +3,7 @@
  * validate_volume_sources.c.
  */
 #include "codec/atoms.h"
+#include "machinery/validate_groups.h"
 #include "machinery/validate_pod.h"
 
 enum { MODE_MAX = 0777, TOKEN_SECONDS_MIN = 600, ISCSI_NAME_MAX = 64 };
@@ -235,6 +236,37 @@ static void check_token_projection(struct pod_check *c, const struct field_path 
 		check_local_path(c->e, FIELD(volume, "path"), path);
 }
 
+static void check_bundle_projection(struct pod_check *c, const struct field_path *at, const struct field_path *volume,
+				    struct map *taken, struct val source)
+{
+	str path = val_str(source, path), name = val_str(source, name), signer = val_str(source, signerName);
+	struct val selector = val_get(source, labelSelector);
+
+	if (val_has(source, name) && val_has(source, signerName)) {
+		field_invalid(c->e, at, internal_form(c->e->arena, TYPE(core_v1, ClusterTrustBundleProjection), source),
+			      "only one of name and signerName may be used");
+	} else if (val_has(source, name)) {
+		if (name.n == 0)
+			field_required(c->e, FIELD(at, "name"), "must be a valid object name");
+		check_bundle_reference(c->e, FIELD(at, "name"), name);
+		if (val_exists(selector))
+			field_invalid(c->e, FIELD(at, "labelSelector"), internal_form(c->e->arena, TYPE(meta_v1, LabelSelector), selector),
+				      "labelSelector must be unset if name is specified");
+	} else if (val_has(source, signerName)) {
+		if (signer.n == 0)
+			field_required(c->e, FIELD(at, "signerName"), "must be a valid signer name");
+		check_signer_name(c->e, FIELD(at, "signerName"), signer);
+		check_label_selector(c->e, FIELD(at, "labelSelector"), selector, false);
+	} else {
+		field_required(c->e, at, "either name or signerName must be specified");
+	}
+	if (path.n == 0)
+		field_missing(c->e, FIELD(at, "path"));
+	check_local_path(c->e, FIELD(at, "path"), path);
+	if (!set_add(taken, path))
+		field_invalid(c->e, volume, VAL_STR(path), "conflicting duplicate paths");
+}
+
 static void check_projection(struct pod_check *c, const struct field_path *at, const struct field_path *volume,
 			     struct map *taken, struct val p)
 {
@@ -257,6 +289,10 @@ static void check_projection(struct pod_check *c, const struct field_path *at, c
 	if (val_has(p, serviceAccountToken)) {
 		n++;
 		check_token_projection(c, FIELD(at, "serviceAccountToken"), volume, val_get(p, serviceAccountToken));
+	}
+	if (val_has(p, clusterTrustBundle)) {
+		n++;
+		check_bundle_projection(c, FIELD(at, "clusterTrustBundle"), volume, taken, val_get(p, clusterTrustBundle));
 	}
 	if (n > 1)
 		field_forbidden(c->e, at, "may not specify more than 1 volume type per source");

@@ -71,7 +71,7 @@ extern const struct kind_rules rules_core[], rules_pod[], rules_workloads[], rul
  * The object without fields of features that are off, unless old (VAL_NONE for a new object) uses them:
  * disabled_fields.c.
  */
-struct val drop_disabled_fields(struct arena *a, const struct type *type, struct val object, struct val old);
+struct val drop_disabled_fields(struct arena *a, const struct type *type, struct val gates, struct val object, struct val old);
 /*
  * The declarative rules of the schema for a kind with KIND_DECLARATIVE: validate_declarative.c. old is VAL_NONE for a
  * new object.

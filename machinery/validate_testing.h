@@ -51,7 +51,7 @@ TESTING str testing_lines(struct arena *a, const struct field_errors *e)
 }
 
 /* A new object: what the server makes of it, in *ret_made (may be NULL), and what is wrong with that. */
-TESTING str testing_create(struct arena *a, const char *object, struct val *ret_made)
+TESTING str testing_create_gated(struct arena *a, struct val gates, const char *object, struct val *ret_made)
 {
 	const struct type *type;
 	struct val v = testing_object(a, object, &type);
@@ -60,13 +60,18 @@ TESTING str testing_create(struct arena *a, const char *object, struct val *ret_
 
 	if (!val_has(v, metadata, uid))
 		v = val_with(a, v, VAL_LIT("11111111-1111-1111-1111-111111111111"), metadata, uid);
-	if (prepare_create(a, type, v, &v, &err) < 0)
+	if (prepare_create(a, type, gates, v, &v, &err) < 0)
 		fail_msg("%s: %s", object, err.msg);
 	field_errors_init(&errors, a);
 	validate_create(type, v, &errors);
 	if (ret_made)
 		*ret_made = v;
 	return testing_lines(a, &errors);
+}
+
+TESTING str testing_create(struct arena *a, const char *object, struct val *ret_made)
+{
+	return testing_create_gated(a, VAL_EMPTY, object, ret_made);
 }
 
 /* The same for an update; subresource "": of the object itself. */
@@ -84,7 +89,7 @@ TESTING str testing_update(struct arena *a, const char *object, const char *befo
 		v = val_with(a, v, val_get(old, metadata, creationTimestamp), metadata, creationTimestamp);
 	if (val_has(old, metadata, deletionTimestamp))
 		v = val_with(a, v, val_get(old, metadata, deletionTimestamp), metadata, deletionTimestamp);
-	if (prepare_update(a, type, str_of(subresource), v, old, &v, &err) < 0)
+	if (prepare_update(a, type, VAL_EMPTY, str_of(subresource), v, old, &v, &err) < 0)
 		fail_msg("%s: %s", object, err.msg);
 	field_errors_init(&errors, a);
 	if (*subresource)

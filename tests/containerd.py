@@ -19,17 +19,18 @@ import tempfile
 
 import images
 import peers
+import tap
 from cluster import wait_until
 
 C8S = os.environ["C8S"]
 PAUSE = "localhost/pause:test"
 CLONE_NEWNET = 0x40000000
-# The first process in the namespaces reaps orphans. Mounts are private but those in a folder that is shared. crun does not work where it sees
-# controllers of cgroup v2 beside those of v1.
+# The first process in the namespaces reaps orphans, and starts containerd again when it was killed. Mounts are private but those in a folder
+# that is shared. crun does not work where it sees controllers of cgroup v2 beside those of v1.
 SCRIPT = """while read -r _ _ _ _ point _; do case $point in "$2"*) ;; *) mount --make-private "$point" ;; esac; done </proc/self/mountinfo
 mount -t tmpfs -o mode=755 run /run && mkdir /run/containerd || exit
 mountpoint -q /sys/fs/cgroup/unified && mount -t tmpfs none /sys/fs/cgroup/unified
-"$0" --config "$1" & wait $!"""
+while "$0" --config "$1" & wait $!; [ -e "$3" ]; do until [ -e "$3.again" ]; do sleep 0.01; done; rm "$3" "$3.again"; done"""
 
 CONFIG = """version = 2
 root = "{root}"
@@ -97,6 +98,7 @@ class Containerd:
         self.socket = os.path.join(self.folder, "s")
         self.endpoint = "unix://" + self.socket
         self.log = os.path.join(self.folder, "log")
+        self.killed = os.path.join(self.folder, "killed")
         self.bridge, self.process = None, None
         self.cni_bin = cni_bin or os.path.dirname(peers.find("host-local", "containernetworking-plugins"))
         self.cni_conf = cni_conf or self.make_network()
@@ -126,8 +128,12 @@ class Containerd:
             with open(os.path.join(self.certs, registry, "hosts.toml"), "w") as f:
                 f.write(f'server = "{url}"\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n')
 
-    def said(self):
-        return open(self.log, errors="replace").read() if os.path.exists(self.log) else ""
+    def said(self, begin=0):
+        if not os.path.exists(self.log):
+            return ""
+        with open(self.log, "rb") as f:
+            f.seek(begin)
+            return f.read().decode(errors="replace")
 
     def ctr(self, *args):
         program = os.path.join(os.path.dirname(peers.find("containerd", "containerd")), "ctr")
@@ -137,10 +143,10 @@ class Containerd:
         """Images of an archive as docker save writes it."""
         return self.ctr("images", "import", archive)
 
-    def is_ready(self):
+    def is_ready(self, begin=0):
         if self.process.poll() is not None:
             raise RuntimeError("containerd has ended:\n" + self.said()[-4000:])
-        return "containerd successfully booted" in self.said()
+        return "containerd successfully booted" in self.said(begin)
 
     def __enter__(self):
         try:
@@ -154,7 +160,7 @@ class Containerd:
         env = {**peers.libraries(), "PATH": os.pathsep.join((os.path.dirname(program), os.environ["PATH"]))}
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "unchanged" if self.shared else "private", "--pid", "--fork",
-                                             "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, program, self.config, self.shared or "none"],
+                                             "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, program, self.config, self.shared or "none", self.killed],
                                             stdout=log, stderr=log, env=env)
         wait_until(self.is_ready, what="containerd")
         pause = os.path.join(self.folder, "pause.tar")
@@ -163,6 +169,36 @@ class Containerd:
         self.load(pause)
         os.unlink(pause)
         return self
+
+    def pid(self):
+        """Of containerd itself; None: it does not run."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    if f.read().split(b"\0")[1:3] == [b"--config", self.config.encode()]:
+                        return int(pid)
+            except OSError:
+                pass  # it has ended
+        return None
+
+    def kill(self):
+        """As a crash would: what it has started goes on."""
+        wait_until(self.pid, what="the process of containerd")
+        open(self.killed, "w").close()
+        os.kill(self.pid(), signal.SIGKILL)
+        wait_until(lambda: self.pid() is None, what="the end of containerd")
+
+    def spawn_again(self):
+        """After kill(); where in the log it begins."""
+        begin = os.path.getsize(self.log)
+        open(self.killed + ".again", "w").close()
+        return begin
+
+    def start_again(self):
+        begin = self.spawn_again()
+        wait_until(lambda: self.is_ready(begin), what="containerd")
+        wait_until(lambda: subprocess.run([C8S, "crictl", "-r", self.endpoint, "pods"], capture_output=True).returncode == 0,
+                   what="containerd to have looked at what was there")
 
     def __exit__(self, *_):
         self.close()
@@ -178,20 +214,9 @@ class Containerd:
         if self.bridge:
             subprocess.run(["ip", "link", "del", self.bridge], capture_output=True)
         try:
-            wait_until(self.remove_cgroups, 10, f"the end of {self.cgroup}")
+            wait_until(lambda: tap.remove_cgroups(self.cgroup), 10, f"the end of {self.cgroup}")
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
-
-    def remove_cgroups(self):
-        """Whether none is left; processes that were just killed may stay a moment."""
-        left = False
-        for folder, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
-            if self.cgroup in folder:
-                try:
-                    os.rmdir(folder)
-                except OSError:
-                    left = True
-        return not left
 
 
 if __name__ == "__main__":

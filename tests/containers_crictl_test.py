@@ -68,12 +68,7 @@ class Ours:
         subprocess.run([C8S, "crictl", "-r", self.endpoint, "rmp", "-f", "-a"], capture_output=True, timeout=60, env=ENV)
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
-        for folder, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
-            if self.cgroup in folder:
-                try:
-                    os.rmdir(folder)
-                except OSError:
-                    pass
+        tap.remove_cgroups(self.cgroup)
 
 
 class Terminal:

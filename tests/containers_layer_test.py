@@ -119,9 +119,7 @@ class Runtime:
         self.stop()
         subprocess.run(["umount", "-R", "-l", os.path.join(self.root, "snapshots")], stderr=subprocess.DEVNULL)
         self.log.close()
-        for folder, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
-            if f"/{self.name}" in folder:
-                os.rmdir(folder)
+        tap.remove_cgroups(f"/{self.name}")
         shutil.rmtree(self.folder)
 
 

@@ -115,6 +115,9 @@ class Box:
     def state(self):
         return json.loads(self.call("state", self.id)[1])
 
+    def in_groups(self):
+        return any(os.path.exists(f"/sys/fs/cgroup/{folder}{self.id}") for folder in ("", "memory/"))
+
     def limit(self, controller, name, unified=None):
         """A file of its cgroup, as it is outside."""
         v1 = f"/sys/fs/cgroup/{controller}/{self.id}/{name}"
@@ -144,7 +147,7 @@ def test_run(t):
         b.save()
         rc = subprocess.run([POD, "runc", "--root", ROOT, "run", "-b", b.bundle, b.id], input="in\n", capture_output=True, text=True)
         t.check("run gives output and exit code", (rc.returncode, rc.stdout) == (7, "0\nbox\n/data\nb\nin\n"), (rc.returncode, rc.stdout, rc.stderr))
-        t.check("nothing is left of it", not os.path.exists(f"{ROOT}/{b.id}") and not os.path.exists(f"/sys/fs/cgroup/memory/{b.id}"))
+        t.check("nothing is left of it", not os.path.exists(f"{ROOT}/{b.id}") and not b.in_groups())
     with Box("exec sleep 1000") as b:
         b.save()
         p = subprocess.Popen([POD, "runc", "--root", ROOT, "run", "-b", b.bundle, b.id], stdin=subprocess.DEVNULL)
@@ -218,7 +221,7 @@ def test_life(t):
         b.create()
         b.exec("for i in 1 2; do sleep 1000 </dev/null >/dev/null 2>&1 & done")
         t.check("kill --all", len(json.loads(b.call("ps", "-f", "json", b.id)[1])) == 3 and b.call("kill", "--all", b.id, "KILL")[0] == 0)
-        t.check("delete --force", b.delete()[0] == 0 and not os.path.exists(f"/sys/fs/cgroup/memory/{b.id}"))
+        t.check("delete --force", b.delete()[0] == 0 and not b.in_groups())
     with Box("exec sleep 1000") as b:
         b.create(start=False)
         starts = [threading.Thread(target=lambda: results.append(b.call("start", b.id)[0])) for _ in range(4)]
@@ -412,7 +415,8 @@ def test_mounts(t):
              "cat /tmp/v/file; touch /tmp/x 2>/dev/null || echo no", "text\nno\n"),
             ("private", [bind("/v", "rbind", "rprivate")], "grep ' /v ' /proc/self/mountinfo | grep -c 'master:\\|shared:'", "0\n"),
             ("cgroups", [{"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": ["ro", "nosuid"]}],
-             "cat /sys/fs/cgroup/pids/tasks 2>/dev/null | head -1 || cat /sys/fs/cgroup/cgroup.procs; mkdir /sys/fs/cgroup/pids/x 2>/dev/null || echo no", "1\nno\n"),
+             "cat /sys/fs/cgroup/pids/tasks /sys/fs/cgroup/cgroup.procs 2>/dev/null | head -1; mkdir /sys/fs/cgroup/pids/x /sys/fs/cgroup/x 2>/dev/null || echo no",
+             "1\nno\n"),
         ]
         for name, mounts, script, want in rows:
             with with_mount(script, *mounts) as b:
@@ -652,9 +656,7 @@ def test_seccomp(t):
 
 def test_every_limit(t):
     """Each limit as its cgroup has it."""
-    if not os.path.isdir("/sys/fs/cgroup/memory"):
-        t.skip("limits of cgroup v1", "there is v2")
-        return
+    v1 = os.path.isdir("/sys/fs/cgroup/memory")
     device = os.stat(FOLDER).st_dev
     device = (os.major(device), os.minor(device))
     parent = next((x for x in os.listdir("/sys/block") if open(f"/sys/block/{x}/dev").read().strip() == f"{device[0]}:{device[1]}"), None)
@@ -662,23 +664,28 @@ def test_every_limit(t):
             ("memory", "memory.soft_limit_in_bytes", "33554432"), ("memory", "memory.swappiness", "10"), ("cpu", "cpu.shares", "512"),
             ("cpu", "cpu.cfs_quota_us", "50000"), ("cpu", "cpu.cfs_period_us", "200000"), ("cpuset", "cpuset.cpus", "0"), ("cpuset", "cpuset.mems", "0"),
             ("pids", "pids.max", "33")]
+    if not v1:
+        rows = [("", "memory.max", "67108864"), ("", "memory.swap.max", "33554432"), ("", "memory.low", "33554432"), ("", "memory.high", "50331648"),
+                ("", "cpu.weight", "59"), ("", "cpu.max", "50000 200000"), ("", "cpuset.cpus", "0"), ("", "cpuset.mems", "0"), ("", "pids.max", "33")]
     with Box("exec sleep 1000") as b:
         b.config["linux"]["resources"].update({
-            "memory": {"limit": 64 << 20, "swap": 96 << 20, "reservation": 32 << 20, "swappiness": 10},
+            "memory": {"limit": 64 << 20, "swap": 96 << 20, "reservation": 32 << 20, "swappiness": 10}, "unified": {} if v1 else {"memory.high": str(48 << 20)},
             "cpu": {"shares": 512, "quota": 50000, "period": 200000, "cpus": "0", "mems": "0"}, "pids": {"limit": 33}})
         if parent:
             throttle = [{"major": device[0], "minor": device[1], "rate": 12345678}]
             b.config["linux"]["resources"]["blockIO"] = {"throttleReadBpsDevice": throttle, "throttleWriteIOPSDevice": throttle}
-            rows += [("blkio", f"blkio.throttle.{x}", f"{device[0]}:{device[1]} 12345678") for x in ("read_bps_device", "write_iops_device")]
+            rows += [("blkio", f"blkio.throttle.{x}", f"{device[0]}:{device[1]} 12345678") for x in ("read_bps_device", "write_iops_device")] if v1 else [
+                ("", "io.max", f"{device[0]}:{device[1]} rbps=12345678 wbps=max riops=max wiops=12345678")]
         rc = b.create()
         for controller, name, want in rows:
             if os.path.exists(f"/sys/fs/cgroup/{controller}/{name}") or os.path.exists(f"/sys/fs/cgroup/{controller}/{b.id}/{name}"):
                 t.check(f"limit: {name}", b.limit(controller, name) == want, (rc, b.limit(controller, name)))
             else:
                 t.skip(f"limit: {name}", "this kernel does not have it")
-        t.check("devices", "c 1:3 rwm" in b.limit("devices", "devices.list") and "a *:*" not in b.limit("devices", "devices.list"))
+        if v1:
+            t.check("devices", "c 1:3 rwm" in b.limit("devices", "devices.list") and "a *:*" not in b.limit("devices", "devices.list"))
         pid = str(b.state()["pid"])
-        outside = [x for x in ("memory", "cpu", "cpuacct", "cpuset", "pids", "devices", "freezer", "blkio") if pid not in b.limit(x, "cgroup.procs").split()]
+        outside = [x for x in ("memory", "cpu", "cpuacct", "cpuset", "pids", "devices", "freezer", "blkio")[:8 if v1 else 1] if pid not in b.limit(x, "cgroup.procs").split()]
         t.check("it is in each hierarchy", not outside, outside)
         r = b.exec("for i in $(seq 40); do sleep 9 & done; echo all")
         t.check("and the limits bite", "all" not in r[1] or "can't fork" in r[2], r)
@@ -781,7 +788,7 @@ def test_hooks(t):
         b.config["hooks"] = {"prestart": [{"path": "/bin/sleep", "args": ["sleep", "100"], "timeout": 1}]}
         began = time.monotonic()
         t.check("one that hangs is ended", "ran past its timeout" in b.run()[2] and time.monotonic() - began < 10)
-        t.check("and nothing is left", not os.path.exists(f"{ROOT}/{b.id}") and not os.path.exists(f"/sys/fs/cgroup/memory/{b.id}"))
+        t.check("and nothing is left", not os.path.exists(f"{ROOT}/{b.id}") and not b.in_groups())
 
 
     with Box("exec sleep 1000") as b:
@@ -817,7 +824,7 @@ def test_failures(t):
             b.config["linux"].update(linux)
             r = b.run()
             t.check(name, skip or (r[0] == 1 and text in r[2]), r)
-            if os.path.exists(f"{ROOT}/{b.id}") or os.path.exists(f"/sys/fs/cgroup/memory/{b.id}"):
+            if os.path.exists(f"{ROOT}/{b.id}") or b.in_groups():
                 t.check(f"{name}: nothing is left", False)
     with Box() as b:
         t.check("no config.json", "config.json: No such file or directory" in b.call("run", "-b", b.bundle, b.id)[2])

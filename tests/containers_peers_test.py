@@ -365,24 +365,13 @@ def test_shared_pids(t):
 # ---- around it ----
 
 def left():
-    """Processes of containers, mounts and cgroups; what conmon and pods were in is removed by remove_cgroups."""
+    """Processes of containers, mounts and cgroups; what conmon and pods were in is removed at the end."""
     found = [line for line in open("/proc/self/mountinfo") if FOLDER in line.split()[4]]
     for folder, _, _ in os.walk(f"{HIERARCHY}/{NAME}"):
         found += [f"{folder}: {pid}" for pid in open(os.path.join(folder, "cgroup.procs")).read().split()]
     for root in ("/run/runc", f"{FOLDER}/run/runc", *glob.glob(f"{FOLDER}/cri-*/state/pods")):
         found += [f"{root}/{x}" for x in (os.listdir(root) if os.path.isdir(root) else [])]
     return found
-
-
-def remove_cgroups():
-    clean = True
-    for folder, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
-        if NAME in folder:
-            try:
-                os.rmdir(folder)
-            except OSError:
-                clean = False
-    return clean
 
 
 def enter_namespaces():
@@ -413,7 +402,7 @@ def main():
         for line in reversed(open("/proc/self/mountinfo").read().splitlines()):
             if FOLDER in line.split()[4]:
                 subprocess.run(["umount", "-l", line.split()[4]], capture_output=True)
-        wait_until(remove_cgroups, 10, "the end of the cgroups")
+        wait_until(lambda: tap.remove_cgroups(NAME), 10, "the end of the cgroups")
         shutil.rmtree(FOLDER, ignore_errors=True)
 
 

@@ -2,7 +2,7 @@
 """The kubelet, the runtime and the API server are killed, at chosen moments and at random ones, while pods come and go: what runs goes on,
 nothing runs twice, what was deleted is gone, statuses become true again, and nothing is left over.
 Needs C8S, the program to test, with c8s-pod beside it, and root. FAULTS_SEED repeats the moments of an earlier run, FAULTS=long takes its
-time, FAULTS_LOGS is a folder for logs. Arguments: inside (the runtime is in the kubelet) or apart, and names of tests."""
+time, FAULTS_LOGS is a folder for logs. Arguments: inside (the runtime is in the kubelet), apart or containerd, and names of tests."""
 import itertools
 import json
 import os
@@ -44,7 +44,8 @@ class World(nodes.Node):
 
     def write_network(self):
         super().write_network()
-        self.gate = Gate(os.path.join(self.folder, "gate"), os.path.join(self.net, "10-test.conflist"))
+        if self.runtime != "containerd":
+            self.gate = Gate(os.path.join(self.folder, "gate"), os.path.join(self.net, "10-test.conflist"))
 
     def runtime_flags(self, prefix="--"):
         return [*super().runtime_flags(prefix), *self.gate.flags(prefix)]
@@ -56,9 +57,10 @@ class World(nodes.Node):
         return self
 
     def close(self):
-        for log in ("kubelet.log", "runtime.log") if "FAULTS_LOGS" in os.environ else ():
-            if os.path.exists(os.path.join(self.folder, log)):
-                shutil.copy(os.path.join(self.folder, log), os.path.join(os.environ["FAULTS_LOGS"], ("apart-" if self.apart else "") + log))
+        logs = [os.path.join(self.folder, "kubelet.log"), os.path.join(self.folder, "runtime.log"), self.containerd.log if self.containerd else ""]
+        for log in filter(os.path.exists, logs if "FAULTS_LOGS" in os.environ else []):
+            where = "containerd-" if self.containerd else "apart-" if self.apart else ""
+            shutil.copy(log, os.path.join(os.environ["FAULTS_LOGS"], where + os.path.basename(log)))
         super().close()
 
     # ---- marks ----
@@ -132,7 +134,8 @@ class World(nodes.Node):
     def make_private(self, name):
         return self.shape(name, hostUsers=False)
 
-    KINDS = ("lasting", "team", "once", "failing", "slow", "full", "private")
+    def kinds(self):
+        return ("lasting", "team", "once", "failing", "slow", "full") + (() if self.containerd else ("private",))
 
     def create_kind(self, kind, name):
         return self.create(getattr(self, "make_" + kind)(name))
@@ -195,7 +198,7 @@ class World(nodes.Node):
 
     def leftovers(self):
         """And addresses, rules, records of the runtime, links to logs."""
-        left = super().leftovers()
+        left = super().leftovers() + (self.crictl("pods", "-q").split() if self.containerd else [])
         addresses = os.path.join(self.folder, "ipam", self.name)
         left += [name for name in (os.listdir(addresses) if os.path.isdir(addresses) else []) if name[0].isdigit()]
         for folder in ("runtime/sandboxes", "runtime/containers", "state/pods", "log/containers"):
@@ -213,8 +216,17 @@ class World(nodes.Node):
     # ---- faults ----
 
     def kill_runtime(self):
+        if self.containerd:
+            self.containerd.kill()
+            return
         self.runtime_process.kill()
         self.runtime_process.wait()
+
+    def start_runtime(self):
+        if self.containerd:
+            self.containerd.start_again()
+        else:
+            super().start_runtime()
 
     def hurt(self, victims, dice, meanwhile=lambda: None):
         """Kills some of kubelet, runtime and server, and starts them again, in any order."""
@@ -230,6 +242,11 @@ class World(nodes.Node):
             self.spawn_kubelet()
             time.sleep(dice.uniform(0, 0.3))
             self.kill_kubelet()
+        if "runtime" in victims and self.containerd and dice.random() < 0.3:
+            # So here.
+            self.containerd.spawn_again()
+            time.sleep(dice.uniform(0, 0.5))
+            self.kill_runtime()
         if "runtime" in victims:
             self.start_runtime()
         if "kubelet" in victims:
@@ -264,7 +281,7 @@ class World(nodes.Node):
         with open("/proc/self/mountinfo") as f:
             for point in [line.split()[4] for line in f if self.folder in line.split()[4]][::-1]:
                 subprocess.run(["umount", "-l", point], check=True)
-        wait_until(self.remove_cgroups, 10, "the end of the control groups")
+        wait_until(lambda: tap.remove_cgroups(self.cgroup), 10, "the end of the control groups")
         shutil.rmtree(self.state)
         subprocess.run(["ip", "link", "delete", self.bridge], check=True)
         if shutil.which("nft"):
@@ -411,6 +428,39 @@ def test_waiting_steps(t, n, victims):
     check_clean(t, n, "pods that waited")
 
 
+def test_resized_meanwhile(t, n):
+    """A pod that waits for a resize gets a new sandbox, and is resized once more while that is made."""
+    cpu = 10 * int(n.get("/api/v1/nodes/" + nodes.NODE).json["status"]["allocatable"]["cpu"])  # a hundredth, in thousandths
+
+    def wants(percent):
+        return {"resources": {"requests": {"cpu": f"{percent * cpu}m"}}}
+
+    def resize(percent):
+        r = n.server.request("PATCH", "/api/v1/namespaces/default/pods/resized/resize", {"spec": {"containers": [{"name": "c", **wants(percent)}]}},
+                             content_type="application/strategic-merge-patch+json")
+        if r.status != 200:
+            raise RuntimeError(r)
+
+    def waits_for(percent):
+        return lambda p: any(c["type"] == "PodResizePending" and f"requested: {percent * cpu}," in c["message"] for c in p["status"]["conditions"])
+    n.create(n.shape("big", n.container("big", **wants(50))))
+    n.create(n.shape("resized", n.container("resized", **wants(1)), runtimeClassName="held"))
+    for name in ("big", "resized"):
+        n.wait_ready(name)
+    resize(70)
+    n.wait("resized", waits_for(70))
+    n.gate.hold("ADD")
+    n.crictl("stopp", n.crictl("pods", "-q", "--name", "resized").strip())
+    n.gate.wait("ADD")
+    resize(80)
+    time.sleep(0.3)
+    n.gate.go()
+    n.wait("resized", lambda p: waits_for(80)(p) and restarts(p) == [1])
+    wrong = n.settled()
+    t.check("a pod that is resized while its sandbox is made", not wrong and not n.twice(), wrong)
+    check_clean(t, n, "resized")
+
+
 # ---- any moment ----
 
 def churn(n, dice, rounds, victims, between):
@@ -424,7 +474,7 @@ def churn(n, dice, rounds, victims, between):
             n.server.request("DELETE", f"/api/v1/namespaces/default/pods/{name}", {"gracePeriodSeconds": 0} if dice.random() < 0.3 else None)
     for _ in range(rounds):
         for _ in range(dice.randrange(1, 4)):
-            kind, serial = dice.choice(n.KINDS), serial + 1
+            kind, serial = dice.choice(n.kinds()), serial + 1
             name = f"{kind}-{serial}-{dice.randrange(1 << 16):04x}"
             n.create_kind(kind, name)
             wanted[name] = phases.get(kind, ("Running",))
@@ -441,10 +491,10 @@ def churn(n, dice, rounds, victims, between):
 
 
 def test_any_moment(t, n, victims, rounds):
-    stay = [n.create_kind(kind, f"stay-{kind}")["metadata"]["name"] for kind in ("lasting", "team", "full", "private")]
+    stay = [n.create_kind(kind, f"stay-{kind}")["metadata"]["name"] for kind in n.kinds() if kind in ("lasting", "team", "full", "private")]
     for name in stay:
         n.wait_ready(name)
-    marks = [f"stay-{rest}" for rest in ("lasting.c", "team.a", "team.b", "team.side", "full.c", "private.c")]
+    marks = [f"stay-{rest}" for rest in ("lasting.c", "team.a", "team.b", "team.side", "full.c")] + ["stay-private.c"] * ("stay-private" in stay)
     first = {name: pod["status"]["containerStatuses"] for name, pod in n.all_pods().items() if name in stay}
     wanted = churn(n, DICE, rounds, victims, 0.4)
     wrong = n.settled(wanted, 60)
@@ -624,21 +674,21 @@ def run(t, n, tests):
 
 
 def main():
-    why = nodes.missing()
+    where = sys.argv[1:2] or ["inside", "apart", "containerd"]
+    why = nodes.missing("containerd" if "containerd" in where else "c8s")
     if why:
         print(f"1..0 # SKIP {why}")
         return
     nodes.own_namespaces()
     print(f"# FAULTS_SEED={SEED}")
     t = tap.Tap()
-    where = sys.argv[1:2] or ["inside", "apart"]
     only, rounds = sys.argv[2:], 100 if LONG else 8
 
     def chosen(*tests):
         return [test for test in tests if not only or test[0].__name__ in only]
     if "inside" in where:
         with World() as n:
-            run(t, n, chosen((test_held_steps, ["kubelet"]), (test_waiting_steps, ["kubelet"]),
+            run(t, n, chosen((test_held_steps, ["kubelet"]), (test_waiting_steps, ["kubelet"]), (test_resized_meanwhile,),
                              (test_any_moment, [["kubelet"], ["kubelet"], ["kubelet"], ["server"], ["kubelet", "server"], ["freeze"]], rounds),
                              (test_server_away,), (test_server_flaky,)))
             if chosen((test_taken_over,)):
@@ -648,6 +698,9 @@ def main():
         with World(apart=True) as n:
             run(t, n, [*chosen((test_held_steps, ["runtime"]), (test_waiting_steps, ["runtime"]), (test_held_steps, ["kubelet", "runtime"]),
                                (test_any_moment, [["kubelet"], ["runtime"], ["runtime"], ["kubelet", "runtime"]], rounds)), (test_end,)])
+    if "containerd" in where:
+        with World(runtime="containerd") as n:
+            run(t, n, [*chosen((test_any_moment, [["kubelet"], ["runtime"], ["runtime"], ["kubelet", "runtime"]], rounds)), (test_end,)])
     t.close()
 
 

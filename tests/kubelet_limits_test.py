@@ -14,7 +14,7 @@ import peers  # noqa: E402
 import pods  # noqa: E402
 import tap  # noqa: E402
 from cluster import wait_until  # noqa: E402
-from pods import BUILT_IN, create, end_of, ended, finish, rejected, same  # noqa: E402
+from pods import BUILT_IN, amounts, create, end_of, ended, finish, group_of, rejected, same, started  # noqa: E402
 
 V2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
 FILES = {"shares": ("cpu", "cpu.shares", "cpu.weight"), "quota": ("cpu", "cpu.cfs_quota_us", "cpu.max"), "pids": ("pids", "pids.max", "pids.max"),
@@ -23,17 +23,6 @@ PIDS = 64
 MIB = 1 << 20
 CONFIG = {"podPidsLimit": PIDS, "containerLogMaxSize": "10Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s",
           "evictionPressureTransitionPeriod": "0s"}
-
-
-def amounts(requests=None, limits=None):
-    return {"resources": {**({"requests": requests} if requests else {}), **({"limits": limits} if limits else {})}}
-
-
-def group_of(n, pod, container=False):
-    """Where the control group of a pod or of its container is, below that of the node."""
-    tier = {"Guaranteed": ""}.get(pod["status"]["qosClass"], "/" + pod["status"]["qosClass"].lower())
-    path = f"{n.cgroup}/kubepods{tier}/pod{pod['metadata']['uid']}"
-    return path + "/" + pod["status"]["containerStatuses"][0]["containerID"].split("//")[1] if container else path
 
 
 def value(group, what):
@@ -49,10 +38,6 @@ def values(group, *which):
     """A limit that is none is -1."""
     found = [value(group, what) for what in which]
     return ["-1" if what in ("memory", "quota") and (v == "0" or int(v) >= 1 << 60) else v for what, v in zip(which, found)]
-
-
-def started(n, *names):
-    return [n.seen.wait(name, lambda p: p["status"].get("phase") == "Running", 40, "Running") for name in names]
 
 
 # ---- control groups ----

@@ -4,6 +4,7 @@ its status and lease are kept; kubelets are restarted, the Node is deleted, the 
 to test, with c8s-pod beside it, and root."""
 import base64
 import datetime
+import http.client
 import ipaddress
 import json
 import os
@@ -22,7 +23,7 @@ import logind  # noqa: E402
 import nodes  # noqa: E402
 import peers  # noqa: E402
 import tap  # noqa: E402
-from cluster import wait_until  # noqa: E402
+from cluster import free_port, wait_until  # noqa: E402
 
 NODE = "/api/v1/nodes/" + nodes.NODE
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + nodes.NODE
@@ -30,7 +31,7 @@ CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 ADDRESS = "198.51.100.7"
 TOKEN = "abcdef.0123456789abcdef"
 NO_NETWORK = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: "
-CONFIG = {"nodeStatusUpdateFrequency": "1s", "nodeStatusReportFrequency": "5m", "nodeLeaseDurationSeconds": 4,
+CONFIG = {"readOnlyPort": free_port(), "nodeStatusUpdateFrequency": "1s", "nodeStatusReportFrequency": "5m", "nodeLeaseDurationSeconds": 4,
           "rotateCertificates": True, "serverTLSBootstrap": True,
           "registerWithTaints": [{"key": "example.com/new", "value": "yes", "effect": "NoSchedule"}], "providerID": "test://n1", "maxPods": 20,
           "kubeReserved": {"cpu": "200m", "memory": "100Mi", "ephemeral-storage": "1Gi"}, "systemReserved": {"cpu": "100m", "memory": "50Mi"},
@@ -211,6 +212,31 @@ def test_node_object(t, n, signer):
         "ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
         "RestartAllContainersOnContainerExits"] and status["runtimeHandlers"][0]["name"] == "" and
         list(status["runtimeHandlers"][0]["features"]) == ["recursiveReadOnlyMounts", "userNamespaces"], status)
+
+
+def test_csi_node(t, n, signer):
+    uid = n.get(NODE).json["metadata"]["uid"]
+    csi = n.get("/apis/storage.k8s.io/v1/csinodes/n1").json
+    plugins = ["aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume"]
+    t.check("a CSINode without drivers", csi["spec"] == {"drivers": None} and csi["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": uid}] and csi["metadata"]["annotations"] == {
+            "storage.alpha.kubernetes.io/migrated-plugins": ",".join("kubernetes.io/" + p for p in plugins)}, csi)
+
+
+def test_read_only_port(t, n, signer):
+    def ask(path, method="GET", body=None):
+        c = http.client.HTTPConnection(ADDRESS, CONFIG["readOnlyPort"], timeout=20)
+        c.request(method, path, body)
+        r = c.getresponse()
+        return r.status, r.read().decode()
+    answers = {path: ask(path) for path in ("/healthz", "/pods", "/stats/summary", "/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes")}
+    t.check("the read-only port asks nobody who they are", all(status == 200 for status, _ in answers.values()) and answers["/healthz"][1] == "ok" and
+            json.loads(answers["/pods"][1])["kind"] == "PodList" and json.loads(answers["/stats/summary"][1])["node"]["nodeName"] == "n1" and
+            "kubelet_node_name" in answers["/metrics"][1], answers)
+    closed = [("GET", "/containerLogs/default/p/c"), ("POST", "/exec/default/p/c?command=id"), ("POST", "/run/default/p/c?cmd=id"), ("GET", "/runningpods/"),
+              ("POST", "/attach/default/p/c"), ("POST", "/portForward/default/p"), ("GET", "/logs/")]
+    t.check("and has nothing that does anything", all(ask(path, method) == (405, "Debug endpoints are disabled.\n") for method, path in closed) and
+            ask("/configz")[0] == 404, [ask(path, method) for method, path in closed])
 
 
 def check_resources(t, n, capacity, allocatable):
@@ -421,7 +447,13 @@ def test_alone(t, n, signer):
     """Without a kubeconfig: pods of files run, and nobody is told."""
     n.kill_kubelet(signal.SIGTERM)
     version = n.get(NODE).json["metadata"]["resourceVersion"]
-    flags, kubeconfig, n.flags, n.kubeconfig = n.flags, n.kubeconfig, (), ""
+    flags, kubeconfig, config, n.flags, n.kubeconfig = n.flags, n.kubeconfig, n.more, (), ""
+    for more, what in (({}, "authentication"), ({"authentication": {"webhook": {"enabled": False}}}, "authorization")):
+        n.more = {**config, **more}
+        begin = n.spawn_kubelet()
+        t.check(f"a kubelet without an API server cannot ask it about {what}", n.process.wait(30) == 1 and
+                f"no client provided, cannot use webhook {what}" in n.said(begin), n.said(begin)[-1000:])
+    n.more = {**n.more, "authorization": {"mode": "AlwaysAllow"}}
     pod = n.make("alone", ["sh", "-c", "echo $NAME; sleep 1000"], env=[{"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}])
     del pod["spec"]["nodeName"]
     with open(os.path.join(n.manifests, "alone.json"), "w") as f:
@@ -435,9 +467,11 @@ def test_alone(t, n, signer):
     t.check("and tells nobody", n.pod("alone-n1") is None and n.get(NODE).json["metadata"]["resourceVersion"] == version)
     identity = running()[0]["id"]
     n.kill_kubelet(signal.SIGTERM)
-    n.flags, n.kubeconfig = flags, kubeconfig
+    n.flags, n.kubeconfig, n.more = flags, kubeconfig, config
     n.start_kubelet()
     pod = n.wait_ready("alone-n1")
+    owner = n.get("/apis/storage.k8s.io/v1/csinodes/n1").json["metadata"]["ownerReferences"][0]["uid"]
+    t.check("the CSINode of a node that was deleted is made anew", owner == n.get(NODE).json["metadata"]["uid"], owner)
     t.check("one that has a server again shows it there", pod["status"]["containerStatuses"][0]["containerID"].endswith(identity), pod["status"])
 
 
@@ -464,7 +498,7 @@ def main(t):
         os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = login.address
         signer = Signer(n)
         try:
-            for test in (test_joins, test_serving_certificate, test_node_object, test_network_comes_late, test_rights_of_a_node,
+            for test in (test_joins, test_serving_certificate, test_node_object, test_csi_node, test_read_only_port, test_network_comes_late, test_rights_of_a_node,
                          test_credential_provider, test_status_and_lease, test_own_network, test_node_is_deleted):
                 test(t, n, signer)
             test_shutdown(t, n, signer, login)

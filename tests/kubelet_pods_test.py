@@ -189,8 +189,13 @@ def test_deletion(t, w):
     w.make("polite", polite, {"terminationGracePeriodSeconds": 20})
     w.make("deaf", deaf, {"terminationGracePeriodSeconds": 3})
     w.make("forced", deaf, {"terminationGracePeriodSeconds": 600})
-    for name in ("polite", "deaf", "forced"):
+    w.make("hurried", deaf, {"terminationGracePeriodSeconds": 60}, lifecycle={"preStop": {"exec": {"command": ["sh", "-c", "touch /v/up; sleep 1000"]}}})
+    for name in ("polite", "deaf", "forced", "hurried"):
         w.w.ever(name, ready)
+    w.n.server.request("DELETE", "/api/v1/namespaces/default/pods/hurried")
+    w.is_up("hurried")
+    took = w.delete("hurried", gracePeriodSeconds=1)
+    t.check("hurried: a shorter time than before counts, also while a hook runs", took < 15, took)
     begin = time.monotonic()
     out = w.n.kubectl("delete", "pod", "forced", "--grace-period=0", "--force").stdout
     t.check("forced: the pod is gone at once", 'pod "forced" force deleted' in out and time.monotonic() - begin < 20 and w.n.pod("forced") is None, out)
@@ -204,6 +209,19 @@ def test_deletion(t, w):
     t.check("deaf: the end of patience", 2.9 < took < 25, took)
     ends = [status(p).get("state", {}).get("terminated") for p in w.w.pods["default", "deaf"] if p]
     t.check("by a signal that cannot be ignored", ends[-1] and ends[-1]["exitCode"] == 137, ends)
+
+
+def test_long_names(t, w):
+    """A file's name has 255 bytes at most."""
+    name, container = "long-" + "n" * 180, "c" * 63
+    pod = w.n.make(name, spec={"containers": [{"name": container, "image": w.n.image, "command": ["sh", "-c", "echo found; sleep 1000"]}]})
+    del pod["metadata"]["labels"]
+    w.n.create(pod)
+    w.w.ever(name, ready)
+    links = os.path.join(w.n.folder, "log", "containers")
+    found = [link for link in os.listdir(links) if link.startswith(f"{name}_default_{container[:2]}")]
+    t.check("logs of pods with long names have links, too", len(found) == 1 and len(found[0]) == 255 and found[0].endswith(".log") and
+            tap.wait_for(lambda: "found" in open(os.path.join(links, found[0])).read(), 5), (found, os.listdir(links)))
 
 
 class Listener:
@@ -548,6 +566,7 @@ def test_restarts_of_the_kubelet(t, w):
             t.check("the kubelet ends in good order", w.n.process.returncode == 0, f"{w.n.process.returncode}\n{w.n.said()[-3000:]}")
         else:  # what happens in the meantime is seen afterwards
             w.n.server.request("DELETE", "/api/v1/namespaces/default/pods/kept-deleted")
+            w.n.server.request("DELETE", "/api/v1/namespaces/default/pods/kept-orphan", {"gracePeriodSeconds": 0})
             w.touch("kept-ends", "go")
         w.n.start_kubelet()
         # a pod that is new has been looked after: the kubelet has looked at the old ones too
@@ -565,6 +584,8 @@ def test_restarts_of_the_kubelet(t, w):
     t.check("its log goes on", w.n.kubectl("logs", "kept", "--tail=1").stdout == "tick\n")
     w.w.gone("kept-deleted")
     t.check("a pod deleted meanwhile is gone", True)
+    tap.wait_for(lambda: "term" in w.read("kept-orphan", "said"), 15)
+    t.check("one that nobody knows any more ends in its own way", w.read("kept-orphan", "said") == "stop\nterm\n", w.read("kept-orphan", "said"))
     pod = w.w.wait("kept-ends", phase("Succeeded"))
     t.check("a pod that ended meanwhile", status(pod)["state"]["terminated"]["exitCode"] == 0 and restarts(pod) == 0, pod["status"])
 
@@ -575,6 +596,9 @@ def prepare(w):
     w.make("kept-probed", "httpd -f -p 80 -h /", readinessProbe={"httpGet": {"path": "/etc/passwd", "port": 80}, **QUICK},
            startupProbe={"tcpSocket": {"port": 80}, **QUICK, "failureThreshold": 30}, livenessProbe=exec_probe("true"))
     w.make("kept-deleted")
+    w.make("kept-orphan", "trap 'echo term >>/v/said; exit 0' TERM; while :; do sleep 0.1; done",
+           {"terminationGracePeriodSeconds": 20, "resources": {"limits": {"cpu": "500m", "memory": "64Mi"}}},
+           lifecycle={"preStop": {"exec": {"command": ["sh", "-c", "sleep 3; echo stop >>/v/said"]}}})
     w.make("kept-ends", "until test -e /v/go; do sleep 0.1; done", {"restartPolicy": "Never"})
 
 
@@ -600,7 +624,7 @@ def test_nothing_is_left(t, w):
     t.check("nothing is left of the pods", left, "\n".join(w.n.leftovers()))
 
 
-TOGETHER = (test_crash, test_restart_policies, test_deadline, test_termination_messages, test_order, test_deletion, test_hooks, test_liveness,
+TOGETHER = (test_crash, test_restart_policies, test_deadline, test_termination_messages, test_order, test_deletion, test_long_names, test_hooks, test_liveness,
             test_readiness, test_startup, test_grpc, test_readiness_gates, test_images, test_network, test_nginx, test_static)
 
 

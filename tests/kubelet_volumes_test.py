@@ -4,12 +4,14 @@ Needs C8S, the program to test, with c8s-pod beside it, and root. Argument: the 
 import base64
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import images  # noqa: E402
+import nfs  # noqa: E402
 import nodes  # noqa: E402
 import pods  # noqa: E402
 import tap  # noqa: E402
@@ -113,7 +115,7 @@ def test_config_map_missing(t, n):
     create(n, "cmlate", {"v": {"configMap": {"name": "later"}}}, "cat /v/a")
     create(n, "cmkey", {"v": {"configMap": {"name": "keys", "items": [{"key": "no", "path": "p"}]}}}, "cat /v/p")
     put(n, "configmaps", "keys", data={"a": "1"})
-    told = n.seen.event("cmlate", "FailedMount", seconds=20)
+    told = n.seen.event("cmlate", "FailedMount", "later", 20)
     same(t, "configMap: one that is not there", told[2], FAILED.format("v", 'configmap "later" not found'))
     told = n.seen.event("cmkey", "FailedMount", "references", seconds=20)
     same(t, "configMap: a key that is not there", told[2], FAILED.format("v", "configmap references non-existent config key: no"))
@@ -130,7 +132,7 @@ def test_secret(t, n):
     create(n, "seclate", {"v": {"secret": {"secretName": "later"}}}, "cat /v/a")
     got = once(n, "sec", volumes, "cat /all/a /all/b; stat -L -c %a /all/a /some/a /some/deep/b; stat -f -c %T /all; ls /none; touch /all/x 2>&1")
     same(t, "secret: keys, items, modes, in memory", got, "12644\n440\n400\ntmpfs\ntouch: /all/x: Read-only file system\n")
-    told = n.seen.event("seclate", "FailedMount", seconds=20)
+    told = n.seen.event("seclate", "FailedMount", "later", 20)
     same(t, "secret: one that is not there", told[2], FAILED.format("v", 'secret "later" not found'))
     put(n, "secrets", "later", stringData={"a": "came"})
     same(t, "secret: the pod goes on when it is", finish(n, "seclate"), "came")
@@ -177,6 +179,61 @@ def test_projected(t, n):
          (["somebody"], "proj", 700))
     review = n.server.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": got[6], "audiences": ["somebody"]}}).json["status"]
     t.check("projected: and it is good", review.get("authenticated"), review)
+
+
+def certificate(n, name):
+    """Of an authority, in PEM."""
+    path = f"{n.host}/{name}.crt"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", path + ".key", "-out", path,
+                    "-days", "2", "-subj", "/CN=" + name], check=True, capture_output=True)
+    with open(path) as f:
+        return f.read()
+
+
+def put_bundle(n, name, pem, signer="", labels=None):
+    r = n.server.request("POST", "/apis/certificates.k8s.io/v1beta1/clustertrustbundles", {
+        "metadata": {"name": name, "labels": labels or {}}, "spec": {"signerName": signer, "trustBundle": pem}})
+    assert r.status == 201, r
+
+
+def bundle(**more):
+    return {"clusterTrustBundle": {"path": "pem", **more}}
+
+
+def test_trust_bundles(t, n):
+    one, two, three = (certificate(n, name) for name in ("one", "two", "three"))
+    put_bundle(n, "plain", "# a comment\n" + one)
+    put_bundle(n, "example.org:signer:a", two, "example.org/signer", {"use": "yes"})
+    put_bundle(n, "example.org:signer:b", two + three, "example.org/signer", {"use": "yes"})
+    put_bundle(n, "example.org:signer:c", one, "example.org/signer", {"use": "no"})
+    role = n.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:cluster-trust-bundle-discovery").json
+    bound = n.get("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:cluster-trust-bundle-discovery").json
+    t.check("clusterTrustBundle: the roles that come with the feature gate", role["rules"][0]["resources"] == ["clustertrustbundles"] and
+            bound["subjects"][0]["name"] == "system:serviceaccounts" and {"apiGroups": ["certificates.k8s.io"], "resources": ["clustertrustbundles"],
+            "verbs": ["get", "list", "watch"]} in n.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node").json["rules"], (role, bound))
+    signed = {"signerName": "example.org/signer", "labelSelector": {"matchLabels": {"use": "yes"}}}
+    sources = {"name": bundle(name="plain"), "signer": bundle(**signed), "none": bundle(name="nobody", optional=True),
+               "nosigner": bundle(signerName="example.org/other", labelSelector={}, optional=True)}
+    create(n, "bundle", {v: {"projected": {"sources": [source]}} for v, source in sources.items()},
+           'while sleep 0.1; do echo "$(echo $(cat /name/pem))|$(echo $(cat /signer/pem))|$(cat /none/pem)|$(cat /nosigner/pem)|$(stat -L -c %a /name/pem)"; done')
+    flat = lambda *pems: " ".join(" ".join(pem.split("\n")).strip() for pem in pems)  # noqa: E731
+    last = lambda: n.output("bundle", tailLines=1).strip().split("|")  # noqa: E731
+    got = wait_until(lambda: (line := last()) and len(line) == 5 and line, 40, "the first content")
+    same(t, "clusterTrustBundle: by name", got[0], flat(one))
+    t.check("clusterTrustBundle: by signer and labels, each certificate once", got[1] in (flat(two, three), flat(three, two)), got[1])
+    same(t, "clusterTrustBundle: optional ones are empty files", got[2:], ["", "", "644"])
+    missing = {"bundlename": (bundle(name="later"), 'while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io "later" not found'),
+               "bundlesigner": (bundle(signerName="example.org/other", labelSelector={}),
+                                "combination of signerName and labelSelector matched zero ClusterTrustBundles")}
+    for name, (source, _) in missing.items():
+        create(n, name, {"v": {"projected": {"sources": [source]}}}, "cat /v/pem")
+    for name, (_, text) in missing.items():
+        same(t, "clusterTrustBundle: " + name, n.seen.event(name, "FailedMount", seconds=20)[2], FAILED.format("v", text))
+    put_bundle(n, "later", three)
+    n.server.request("PATCH", "/apis/certificates.k8s.io/v1beta1/clustertrustbundles/plain", {"spec": {"trustBundle": two}})
+    same(t, "clusterTrustBundle: the pod goes on when it is there", finish(n, "bundlename"), three)
+    tap.wait_for(lambda: last()[0] == flat(two), 30)
+    same(t, "clusterTrustBundle: a change is seen in the running pod", last()[0], flat(two))
 
 
 def test_updates(t, n):
@@ -281,7 +338,50 @@ def test_csi(t, n):
         "v", "kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name nobody.example.org not found in the list of registered CSI drivers"))
 
 
+def nfs_mounts(n):
+    with open("/proc/self/mountinfo") as f:
+        return [line for line in f if f"{n.root}/pods" in line and " - nfs" in line]
+
+
+def test_nfs_served(t, n):
+    """In pods that say it themselves, and by claims, with options for the mount program."""
+    if nfs.missing():
+        return t.check("nfs # SKIP " + nfs.missing(), True)
+    folder = n.host + "/exported"
+    os.makedirs(folder + "/sub")
+    with open(folder + "/file", "w") as f:
+        f.write("served\n")
+    volume, options = {"nfs": {"server": "127.0.0.1", "path": "/"}}, ["nfsvers=4.1", "timeo=123"]
+    with nfs.Export(folder):
+        create(n, "nfsmissing", {"v": {"nfs": {"server": "127.0.0.1", "path": "/none"}}}, "true")
+        create(n, "nfsstays", {"v": volume}, "cat /v/file; echo stays >/v/stays; sleep 1000")
+        create(n, "nfsread", {"v": {"nfs": {**volume["nfs"], "readOnly": True}}}, "cat /v/file; touch /v/no 2>&1")
+        claimed = bind(n, "nfs", {**volume, "mountOptions": options})
+        create(n, "nfsclaim", {"v": claimed, "part": {"nfs": {"server": "127.0.0.1", "path": "/sub"}}}, "grep ' /v ' /proc/mounts; echo claimed >/v/claimed; echo part >/part/deep/x",
+               {"part": {"mountPath": "/part/deep", "subPath": "deep"}})
+        read_only = bind(n, "nfsro", volume)
+        read_only["persistentVolumeClaim"]["readOnly"] = True
+        same(t, "nfs: a claim for reading", once(n, "nfsclaimro", {"v": read_only}, "touch /v/no 2>&1"), "touch: /v/no: Read-only file system\n")
+        same(t, "nfs: readOnly", finish(n, "nfsread"), "served\ntouch: /v/no: Read-only file system\n")
+        said = finish(n, "nfsclaim")
+        t.check("nfs: mountOptions of the PersistentVolume", said.startswith("127.0.0.1:/ /v nfs4 ") and "vers=4.1," in said and "timeo=123," in said, said)
+        tap.wait_for(lambda: n.output("nfsstays"), 40)
+        same(t, "nfs: what the server has", n.output("nfsstays"), "served\n")
+        found = {name: open(f"{folder}/{name}").read() for name in ("stays", "claimed", "sub/deep/x") if os.path.exists(f"{folder}/{name}")}
+        same(t, "nfs: and what pods have written", (found, os.path.exists(folder + "/no")),
+             ({"stays": "stays\n", "claimed": "claimed\n", "sub/deep/x": "part\n"}, False))
+        told = n.seen.event("nfsmissing", "FailedMount", seconds=40)[2]
+        t.check("nfs: what is not served", "Mounting arguments: -t nfs 127.0.0.1:/none" in told and "No such file or directory" in told, told)
+        t.check("nfs: mounted while the pod runs", len(nfs_mounts(n)) >= 1)
+        n.delete("nfsstays", "nfsread", "nfsclaim", "nfsclaimro", "nfsmissing")
+        tap.wait_for(lambda: not nfs_mounts(n), 40)
+        same(t, "nfs: and not after that", nfs_mounts(n), [])
+
+
 def test_nfs(t, n):
+    """The mount program fails at once where there is no helper for NFS; where there is one, it would try for two minutes."""
+    if shutil.which("mount.nfs"):
+        return
     create(n, "nfs", {"v": {"nfs": {"server": "127.0.0.1", "path": "/none"}}}, "true")
     told = n.seen.event("nfs", "FailedMount", seconds=20)[2]
     uid = n.pod("nfs")["metadata"]["uid"]
@@ -330,7 +430,7 @@ def test_propagation(t, n):
     host = n.host + "/spread"
     os.makedirs(host + "/late")
     os.makedirs(host + "/up")
-    wait = "while ! test -e /{0}/late/f && test $((i=i+1)) -lt 150; do echo waits; sleep 0.2; done; cat /{0}/late/f"
+    wait = "while ! test -e /{0}/late/f && test $((i=i+1)) -lt 1500; do echo waits; sleep 0.2; done; cat /{0}/late/f"
     volume = {"name": "h", "hostPath": {"path": host}}
 
     def container(name, script, propagation, **more):
@@ -431,9 +531,11 @@ def test_nothing_is_left(t, n):
 
 
 TESTS = [test_empty_dir_limit, test_updates, test_propagation, test_empty_dir, test_host_path, test_host_path_wrong, test_config_map,
-         test_config_map_missing, test_secret, test_downward, test_projected, test_image, test_claims, test_ephemeral, test_csi, test_nfs, test_sub_path,
-         test_sub_path_tricks, test_read_only, test_fs_group]
+         test_config_map_missing, test_secret, test_downward, test_projected, test_trust_bundles, test_image, test_claims, test_ephemeral, test_csi,
+         test_nfs, test_nfs_served, test_sub_path, test_sub_path_tricks, test_read_only, test_fs_group]
 
 
 if __name__ == "__main__":
-    pods.run("volumes", TESTS, [test_crash, test_nothing_is_left])
+    gates = {"ClusterTrustBundle": True, "ClusterTrustBundleProjection": True}
+    pods.run("volumes", TESTS, [test_crash, test_nothing_is_left], config={"featureGates": gates}, server_flags=[
+        "--feature-gates=ClusterTrustBundle=true,ClusterTrustBundleProjection=true", "--runtime-config=certificates.k8s.io/v1beta1/clustertrustbundles"])

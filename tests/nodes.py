@@ -23,6 +23,7 @@ import urllib.parse
 import containerd
 import images
 import peers
+import tap
 from cluster import C8S, Server, free_port, wait_until
 
 CLONE_NEWNS = 0x00020000
@@ -111,8 +112,10 @@ class Watch:
         deadline = time.monotonic() + seconds
         with self.change:
             while not (value := condition()):
-                if not self.change.wait(max(0, deadline - time.monotonic())) and not condition():
+                left = deadline - time.monotonic()
+                if left <= 0:
                     raise TimeoutError(complain())
+                self.change.wait(left)
             return value
 
     def ever(self, name, condition, seconds=60, what="", namespace="default", begin=0):
@@ -441,16 +444,6 @@ class Node:
             self.server.request("DELETE", f"/api/v1/namespaces/{m['namespace']}/pods/{m['name']}", {"gracePeriodSeconds": 0})
         wait_until(lambda: not pods(), 30, "all pods to be gone")
 
-    def remove_cgroups(self):
-        left = False
-        for folder, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
-            if self.cgroup in folder:
-                try:
-                    os.rmdir(folder)
-                except OSError:
-                    left = True
-        return not left
-
     def kill_rest(self):
         """What a kubelet that has crashed leaves behind."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -479,7 +472,7 @@ class Node:
         self.server.kill(signal.SIGTERM)
         self.registry.__exit__()
         self.kill_rest()
-        wait_until(self.remove_cgroups, 10, f"the end of {self.cgroup}")
+        wait_until(lambda: tap.remove_cgroups(self.cgroup), 10, f"the end of {self.cgroup}")
         with open("/proc/self/mountinfo") as f:
             for point in [line.split()[4] for line in f if self.folder in line][::-1]:
                 subprocess.run(["umount", "-l", point], capture_output=True)

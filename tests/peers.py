@@ -11,7 +11,7 @@ FOLDER = os.environ.get("C8S_PEERS") or os.path.join(os.path.dirname(C8S), "peer
 PATH = os.pathsep.join(os.path.join(FOLDER, "usr", folder) for folder in ("bin", "sbin", "lib/cni"))
 PEERS = {"buildah": "buildah libgpgme11 libassuan0 libdevmapper1.02.1", "conmon": "conmon libglib2.0-0",
          "podman": "podman libgpgme11 libassuan0 libdevmapper1.02.1 libsubid4",
-         "containerd": "containerd", "crun": "crun libyajl2", "docker-registry": "docker-registry", "etcd": "etcd-server", "etcdctl": "etcd-client", "host-local": "containernetworking-plugins", "kubectl": "kubernetes-client",
+         "containerd": "containerd", "crun": "crun libyajl2", "docker-registry": "docker-registry", "etcd": "etcd-server", "etcdctl": "etcd-client", "faketime": "faketime libfaketime", "host-local": "containernetworking-plugins", "kubectl": "kubernetes-client",
          "nft": "nftables libnftables1", "nginx": "nginx libpcre2-8-0", "runc": "runc",
          "skopeo": "skopeo libgpgme11 libassuan0", "strace": "strace libunwind8",
          "xtables-nft-multi": "iptables libxtables12 libip4tc2 libip6tc2 libnftnl11 libmnl0"}

@@ -52,6 +52,21 @@ def end_of(n, name, seconds=40):
     return [status.get(key) for key in ("phase", "reason", "message")]
 
 
+def started(n, *names):
+    return [n.seen.wait(name, lambda p: p["status"].get("phase") == "Running", 40, "Running") for name in names]
+
+
+def amounts(requests=None, limits=None):
+    return {"resources": {**({"requests": requests} if requests else {}), **({"limits": limits} if limits else {})}}
+
+
+def group_of(n, pod, container=False):
+    """Where the control group of a pod or of its container is, below that of the node."""
+    tier = {"Guaranteed": ""}.get(pod["status"]["qosClass"], "/" + pod["status"]["qosClass"].lower())
+    path = f"{n.cgroup}/kubepods{tier}/pod{pod['metadata']['uid']}"
+    return path + "/" + pod["status"]["containerStatuses"][0]["containerID"].split("//")[1] if container else path
+
+
 def rejected(reason, message):
     return ["Failed", reason, "Pod was rejected: " + message]
 

@@ -136,9 +136,11 @@ def test_one_server(t):
         for test in (test_strangers, test_impersonation, test_watches, test_collections, test_gone, test_names, test_too_much, test_privileged):
             test(t, s)
         t.check("it stops in good order", s.stop() == 0)
-        s = Server(os.path.join(folder, "b"), "--runtime-config=scheduling.k8s.io/v1=false").start()
+        s = Server(os.path.join(folder, "b"), "--runtime-config=scheduling.k8s.io/v1=false,certificates.k8s.io/v1beta1=true").start()
         a = prepare(s).request("POST", NS + "/pods", pod("p"))
         t.check("pods without priority classes", a.status == 201, a)
+        a = s.request("GET", "/apis/certificates.k8s.io/v1beta1/clustertrustbundles")
+        t.check("a resource whose feature gate is off", a.status == 404, a)
         s.stop()
 
 

@@ -1,4 +1,5 @@
 """The few lines that a test program in Python needs to speak TAP, which Meson and tests/run count."""
+import os
 import sys
 import time
 import traceback
@@ -44,6 +45,18 @@ def gone(pid):
             return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
         return True
+
+
+def remove_cgroups(name):
+    """Those with that in their names. Whether none is left; processes that were just killed may stay a moment."""
+    left = False
+    for folder, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
+        if name in folder:
+            try:
+                os.rmdir(folder)
+            except OSError:
+                left = True
+    return not left
 
 
 def run(tests):

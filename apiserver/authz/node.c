@@ -370,17 +370,19 @@ static const struct rule {
 static const struct {
 	str group, resource;
 	unsigned verbs;
+	const char *gate; /* that must be on; NULL: none */
 } shared[] = {
-	{ STR_INIT("authentication.k8s.io"), STR_INIT("tokenreviews"), VERB_CREATE },
-	{ STR_INIT("authorization.k8s.io"), STR_INIT("subjectaccessreviews"), VERB_CREATE },
-	{ STR_INIT("authorization.k8s.io"), STR_INIT("localsubjectaccessreviews"), VERB_CREATE },
-	{ STR_INIT(""), STR_INIT("services"), VERBS_READ },
-	{ STR_INIT(""), STR_INIT("events"), VERB_CREATE | VERBS_CHANGE },
-	{ STR_INIT("events.k8s.io"), STR_INIT("events"), VERB_CREATE | VERBS_CHANGE },
-	{ STR_INIT(""), STR_INIT("endpoints"), VERB_GET },
-	{ STR_INIT("certificates.k8s.io"), STR_INIT("certificatesigningrequests"), VERB_CREATE | VERBS_READ },
-	{ STR_INIT("storage.k8s.io"), STR_INIT("csidrivers"), VERBS_READ },
-	{ STR_INIT("node.k8s.io"), STR_INIT("runtimeclasses"), VERBS_READ },
+	{ STR_INIT("authentication.k8s.io"), STR_INIT("tokenreviews"), VERB_CREATE, NULL },
+	{ STR_INIT("authorization.k8s.io"), STR_INIT("subjectaccessreviews"), VERB_CREATE, NULL },
+	{ STR_INIT("authorization.k8s.io"), STR_INIT("localsubjectaccessreviews"), VERB_CREATE, NULL },
+	{ STR_INIT(""), STR_INIT("services"), VERBS_READ, NULL },
+	{ STR_INIT(""), STR_INIT("events"), VERB_CREATE | VERBS_CHANGE, NULL },
+	{ STR_INIT("events.k8s.io"), STR_INIT("events"), VERB_CREATE | VERBS_CHANGE, NULL },
+	{ STR_INIT(""), STR_INIT("endpoints"), VERB_GET, NULL },
+	{ STR_INIT("certificates.k8s.io"), STR_INIT("certificatesigningrequests"), VERB_CREATE | VERBS_READ, NULL },
+	{ STR_INIT("certificates.k8s.io"), STR_INIT("clustertrustbundles"), VERBS_READ, "ClusterTrustBundle" },
+	{ STR_INIT("storage.k8s.io"), STR_INIT("csidrivers"), VERBS_READ, NULL },
+	{ STR_INIT("node.k8s.io"), STR_INIT("runtimeclasses"), VERBS_READ, NULL },
 };
 
 static int decide_resource(struct question *q)
@@ -391,7 +393,7 @@ static int decide_resource(struct question *q)
 			return subdivided[i].decide(q, subdivided[i].from);
 	for (size_t i = 0; i < ARRAY_LEN(shared) && !w->subresource.n; i++)
 		if (str_eq(w->resource, shared[i].resource) && str_eq(w->group, shared[i].group))
-			return verb_of(q) & shared[i].verbs ? AUTHZ_ALLOW : AUTHZ_NO_OPINION;
+			return verb_of(q) & shared[i].verbs && apiserver_gate(q->self->server, shared[i].gate) ? AUTHZ_ALLOW : AUTHZ_NO_OPINION;
 	return AUTHZ_NO_OPINION;
 }
 

@@ -105,3 +105,20 @@ TEST(nodes_without_a_name_are_told_so)
 	k.way.free(k.way.self);
 	arena_done(&k.arena);
 }
+
+TEST(nodes_read_trust_bundles_behind_a_gate)
+{
+	static struct apiserver server;
+	struct asker k = { .arena = ARENA_INIT };
+	const struct user u = { .name = STR("system:node:a"), .groups = node_groups, .n_groups = ARRAY_LEN(node_groups) };
+	struct authz_attributes what = { .user = &u, .verb = STR("list"), .is_resource = true, .group = STR("certificates.k8s.io"),
+					 .resource = STR("clustertrustbundles") };
+	CHECK_INT(authz_node_way(&server, &k.way, NULL), 0);
+	CHECK_INT(k.way.decide(k.way.self, &k.arena, &what, &k.reason, NULL), AUTHZ_NO_OPINION);
+	server.options.gates = val_put(&k.arena, VAL_EMPTY, atom_make(&k.arena, STR("ClusterTrustBundle")), val_of_bool(true));
+	CHECK_INT(k.way.decide(k.way.self, &k.arena, &what, &k.reason, NULL), AUTHZ_ALLOW);
+	what.verb = STR("update");
+	CHECK_INT(k.way.decide(k.way.self, &k.arena, &what, &k.reason, NULL), AUTHZ_NO_OPINION);
+	k.way.free(k.way.self);
+	arena_done(&k.arena);
+}

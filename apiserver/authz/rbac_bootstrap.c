@@ -12,6 +12,7 @@
 #include "base/fiber.h"
 #include "base/log.h"
 #include "codec/atoms.h"
+#include "machinery/gates.h"
 
 #define AUTOUPDATE "rbac.authorization.kubernetes.io/autoupdate"
 #define BOOTSTRAPPING "kubernetes.io/bootstrapping"
@@ -67,12 +68,17 @@ static struct val rule_of(struct arena *a, str row)
 		      F(resourceNames, words(a, names)));
 }
 
-static struct val role_of(struct arena *a, const struct rbac_default_role *d)
+static struct val role_of(struct apiserver *s, struct arena *a, const struct rbac_default_role *d)
 {
 	struct val_builder rules = val_builder(a);
-	str rows = str_of(d->rules), row;
+	str rows = str_of(d->rules), row, gate;
 	while (rows.n) {
 		str_cut(rows, '\n', &row, &rows);
+		if (str_starts(row, STR("?"))) {
+			str_cut(str_skip(row, 1), ' ', &gate, &row);
+			if (!gate_is_on(s->options.gates, gate))
+				continue;
+		}
 		val_add_item(&rules, rule_of(a, row));
 	}
 	struct val selector = d->made_of ? OBJECT(a, F(matchLabels, label_of(a, d->made_of))) : VAL_EMPTY;
@@ -234,7 +240,9 @@ static int run_job(void *arg)
 		w.resource = local ? STR("roles") : STR("clusterroles");
 	else
 		w.resource = local ? STR("rolebindings") : STR("clusterrolebindings");
-	int r = j->result = ensure(&w, &a, j->role ? role_of(&a, j->role) : binding_of(&a, j->binding), &err);
+	if (!apiserver_gate(j->server, j->role ? j->role->gate : j->binding->gate))
+		return 0;
+	int r = j->result = ensure(&w, &a, j->role ? role_of(j->server, &a, j->role) : binding_of(&a, j->binding), &err);
 	if (r < 0 && r != -ERR_CANCELED)
 		log_warn("a default role or binding cannot be made yet", KV("resource", w.resource),
 			 KV("name", j->role ? j->role->name : j->binding->name), KV("error", &err));

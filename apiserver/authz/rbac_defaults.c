@@ -73,6 +73,8 @@ const struct rbac_default_role rbac_default_roles[] = {
 	  .rules = "approve certificates.k8s.io signers kubernetes.io/kubelet-serving" },
 	{ .name = "system:certificates.k8s.io:legacy-unknown-approver",
 	  .rules = "approve certificates.k8s.io signers kubernetes.io/legacy-unknown" },
+	{ .name = "system:cluster-trust-bundle-discovery", .gate = "ClusterTrustBundle",
+	  .rules = "get,list,watch certificates.k8s.io clustertrustbundles" },
 	{ .name = "system:discovery",
 	  .rules = "get ~ /api,/api/*,/apis,/apis/*,/healthz,/livez,/openapi,/openapi/*,/readyz,/version,/version/" },
 	{ .name = "system:heapster",
@@ -156,6 +158,7 @@ const struct rbac_default_role rbac_default_roles[] = {
 		   "get,list,watch node.k8s.io runtimeclasses\n"
 		   "get resource.k8s.io resourceclaims\n"
 		   "deletecollection resource.k8s.io resourceslices\n"
+		   "?ClusterTrustBundle get,list,watch certificates.k8s.io clustertrustbundles\n"
 		   "get - serviceaccounts" },
 	{ .name = "system:node-bootstrapper",
 	  .rules = "create,get,list,watch certificates.k8s.io certificatesigningrequests" },
@@ -288,6 +291,10 @@ const struct rbac_default_role rbac_default_roles[] = {
 		   "update batch jobs/status\n"
 		   "update batch jobs/finalizers\n"
 		   "create,delete,list,patch,watch - pods\n"
+		   "create,patch,update -,events.k8s.io events" },
+	{ .name = "system:controller:kube-apiserver-serving-clustertrustbundle-publisher", .gate = "ClusterTrustBundle",
+	  .rules = "attest certificates.k8s.io signers kubernetes.io/kube-apiserver-serving\n"
+		   "create,delete,list,update,watch certificates.k8s.io clustertrustbundles\n"
 		   "create,patch,update -,events.k8s.io events" },
 	{ .name = "system:controller:legacy-service-account-token-cleaner",
 	  .rules = "get - configmaps kube-apiserver-legacy-service-account-token-tracking\n"
@@ -426,6 +433,7 @@ const size_t rbac_n_default_roles = ARRAY_LEN(rbac_default_roles);
 const struct rbac_default_binding rbac_default_bindings[] = {
 	{ .name = "cluster-admin", .subjects = "group system:masters" },
 	{ .name = "system:basic-user", .subjects = "group system:authenticated" },
+	{ .name = "system:cluster-trust-bundle-discovery", .gate = "ClusterTrustBundle", .subjects = "group system:serviceaccounts" },
 	{ .name = "system:discovery", .subjects = "group system:authenticated" },
 	{ .name = "system:kube-controller-manager", .subjects = "user system:kube-controller-manager" },
 	{ .name = "system:kube-dns", .subjects = "account kube-system/kube-dns" },
@@ -465,6 +473,8 @@ const struct rbac_default_binding rbac_default_bindings[] = {
 	{ .name = "system:controller:horizontal-pod-autoscaler",
 	  .subjects = "account kube-system/horizontal-pod-autoscaler" },
 	{ .name = "system:controller:job-controller", .subjects = "account kube-system/job-controller" },
+	{ .name = "system:controller:kube-apiserver-serving-clustertrustbundle-publisher", .gate = "ClusterTrustBundle",
+	  .subjects = "account kube-system/kube-apiserver-serving-clustertrustbundle-publisher" },
 	{ .name = "system:controller:legacy-service-account-token-cleaner",
 	  .subjects = "account kube-system/legacy-service-account-token-cleaner" },
 	{ .name = "system:controller:namespace-controller", .subjects = "account kube-system/namespace-controller" },
