@@ -46,7 +46,7 @@ static int watch_certificates(void *arg)
 {
 	struct apiserver *s = arg;
 	struct err err = ERR_INIT;
-	while (fiber_sleep_ms(CERT_CHECK_MS, NULL) == 0) {
+	while (s->tls && fiber_sleep_ms(CERT_CHECK_MS, NULL) == 0) {
 		int r = tls_reload(s->tls, &err);
 		if (r > 0)
 			log_info("new serving certificate", KV("file", s->options.cert_file));
@@ -145,7 +145,9 @@ static int open_parts(struct apiserver *s, struct err *err)
 	int r = 0;
 	if (o->encryption_config)
 		r = encryption_open(o->encryption_config, &s->encryption, err);
-	if (r < 0 || (r = make_tls(s, err)) < 0)
+	if (r == 0 && o->bind_address)
+		r = make_tls(s, err);
+	if (r < 0)
 		return r;
 	prepare_kinds(s);
 	s->metrics = metrics_new(&s->kinds);
@@ -192,7 +194,8 @@ static void close_parts(struct apiserver *s)
 static int run_http(void *arg)
 {
 	struct apiserver *s = arg;
-	return http_server_run(s->http, STOP_GRACE_MS, NULL);
+	struct fiber_cond never = FIBER_COND_INIT(never, "the end");
+	return s->http ? http_server_run(s->http, STOP_GRACE_MS, NULL) : fiber_cond_wait(&never, NULL);
 }
 
 /*
@@ -232,7 +235,9 @@ static int serve(struct apiserver *s, void (*on_ready)(struct apiserver *s, void
 		r = bootstrap_make(s, err);
 	for (size_t i = 1; i < ARRAY_LEN(helpers) && r == 0; i++)
 		r = fiber_group_spawn(&group, helpers[i], s, err, "%s", names[i]);
-	if (r < 0 || (r = listen_on(s, err)) < 0)
+	if (r == 0 && s->options.bind_address)
+		r = listen_on(s, err);
+	if (r < 0)
 		return r;
 	s->ready = true;
 	if (on_ready)

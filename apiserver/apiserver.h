@@ -53,7 +53,7 @@ struct ip_allocators;
 /* What the flags of kube-apiserver become. Texts live as long as the server. */
 struct apiserver_options {
 	struct store_options store;
-	const char *bind_address;           /* --bind-address */
+	const char *bind_address;           /* --bind-address; NULL: only this process can ask (local.h) */
 	uint16_t secure_port;               /* --secure-port */
 	const char *advertise_address;      /* --advertise-address, or what stands for it */
 	const char *cert_file, *key_file;   /* --tls-cert-file, --tls-private-key-file */

@@ -56,7 +56,7 @@ struct cache *cache_new(struct store *store, struct kinds *kinds)
 	store_stats(store, &stats);
 	c->store = store;
 	c->kinds = kinds;
-	c->shared = strcmp(stats.engine, "sqlite") != 0;
+	c->shared = strcmp(stats.engine, "etcd") == 0;
 	fiber_cond_init(&c->moved, "a revision in the watch cache");
 	fiber_cond_init(&c->answer_came, "the store's revision");
 	for (size_t i = 0; i < kinds->n_kinds; i++)

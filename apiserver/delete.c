@@ -294,6 +294,12 @@ static int remove_stopped(struct removal *m, struct err *err)
 	return remove_object(m, err);
 }
 
+/* Another of the same name is another one. */
+static bool is_same(const struct object *a, const struct object *b)
+{
+	return str_eq(val_str(a->val, metadata, uid), val_str(b->val, metadata, uid));
+}
+
 /* Once: 0 done, 1 again with the newest object. */
 static int remove_once(struct removal *m, bool fresh, struct err *err)
 {
@@ -303,8 +309,8 @@ static int remove_once(struct removal *m, bool fresh, struct err *err)
 	int r = stored_get(q, m->kind, m->key, fresh, &m->current, err);
 	if (r < 0)
 		return r;
-	if (!m->current && m->told) { /* who was told to stop (a kubelet) removed it first: that is as good */
-		m->shown = TAKE(before);
+	if (m->told && (!m->current || !is_same(before, m->current))) {
+		m->shown = TAKE(before); /* who was told to stop (a kubelet) removed it first: that is as good */
 		return 0;
 	}
 	if (!m->current)

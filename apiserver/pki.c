@@ -19,8 +19,6 @@
 
 enum { LEAF_DAYS = 365, CA_DAYS = 3650, CHECK_MS = 3600 * 1000, PEM_MAX = 1 << 20, DAY_S = 24 * 3600 };
 
-static const char admin_user[] = "kubernetes-admin";
-
 /* An authority comes before what it signs. */
 static const struct member_of_pki {
 	const char *name;
@@ -28,20 +26,25 @@ static const struct member_of_pki {
 	unsigned needed_for;
 	struct cert_request request;
 	const char *purpose;
+	bool has_conf;                    /* DIR/NAME.conf is a kubeconfig with it */
 } members[] = {
 	{ "ca", -1, PKI_SERVING | PKI_CLIENTS, { "kubernetes", NULL, .is_ca = true, .days = CA_DAYS },
-	  "the cluster's authority" },
+	  .purpose = "the cluster's authority" },
 	{ "apiserver", 0, PKI_SERVING, { "kube-apiserver", NULL, .for_servers = true, .days = LEAF_DAYS },
-	  "the API server's own" },
+	  .purpose = "the API server's own" },
 	{ "apiserver-kubelet-client", 0, PKI_CLIENTS,
 	  { "kube-apiserver-kubelet-client", "system:masters", .for_clients = true, .days = LEAF_DAYS },
-	  "the API server, towards kubelets" },
-	{ "admin", 0, PKI_CLIENTS, { admin_user, "system:masters", .for_clients = true, .days = LEAF_DAYS },
-	  "the administrator, in admin.conf" },
+	  .purpose = "the API server, towards kubelets" },
+	{ "admin", 0, PKI_CLIENTS, { "kubernetes-admin", "system:masters", .for_clients = true, .days = LEAF_DAYS },
+	  .purpose = "the administrator, in admin.conf", .has_conf = true },
+	{ "controller-manager", 0, PKI_CLIENTS, { "system:kube-controller-manager", NULL, .for_clients = true, .days = LEAF_DAYS },
+	  .purpose = "the controllers, in controller-manager.conf", .has_conf = true },
+	{ "scheduler", 0, PKI_CLIENTS, { "system:kube-scheduler", NULL, .for_clients = true, .days = LEAF_DAYS },
+	  .purpose = "the scheduler, in scheduler.conf", .has_conf = true },
 	{ "front-proxy-ca", -1, PKI_FRONT_PROXY, { "front-proxy-ca", NULL, .is_ca = true, .days = CA_DAYS },
-	  "the authority of front proxies" },
-	{ "front-proxy-client", 4, PKI_FRONT_PROXY, { "front-proxy-client", NULL, .for_clients = true, .days = LEAF_DAYS },
-	  "the API server, towards servers that extend it" },
+	  .purpose = "the authority of front proxies" },
+	{ "front-proxy-client", 6, PKI_FRONT_PROXY, { "front-proxy-client", NULL, .for_clients = true, .days = LEAF_DAYS },
+	  .purpose = "the API server, towards servers that extend it" },
 };
 
 const char *pki_path(struct arena *a, const char *dir, const char *name)
@@ -49,9 +52,14 @@ const char *pki_path(struct arena *a, const char *dir, const char *name)
 	return arena_printf(a, "%s/pki/%s", dir, name).p;
 }
 
+static const char *conf_path(struct arena *a, const char *dir, const char *name)
+{
+	return arena_printf(a, "%s/%s.conf", dir, name).p;
+}
+
 const char *pki_admin_conf(struct arena *a, const char *dir)
 {
-	return arena_printf(a, "%s/admin.conf", dir).p;
+	return conf_path(a, dir, "admin");
 }
 
 static const char *cert_path(struct arena *a, const char *dir, const char *name)
@@ -191,29 +199,42 @@ static int ensure_service_account_key(struct arena *a, const char *dir, struct e
 	return written + 1;
 }
 
-/* ---- admin.conf ---- */
+/* ---- kubeconfigs ---- */
 
-static int ensure_admin_conf(struct arena *a, const struct pki_options *o, struct err *err)
+static int ensure_conf(struct arena *a, const struct pki_options *o, const struct member_of_pki *m, struct err *err)
 {
 	CLEANUP(buf_done) struct buf ca = BUF_INIT(PEM_MAX), cert = BUF_INIT(PEM_MAX), key = BUF_INIT(PEM_MAX);
 	CLEANUP(buf_done) struct buf was = BUF_INIT(PEM_MAX), now = BUF_INIT(PEM_MAX);
-	const char *path = pki_admin_conf(a, o->dir);
+	const char *path = conf_path(a, o->dir, m->name);
 	int r;
 
 	if ((r = file_read(cert_path(a, o->dir, "ca"), &ca, err)) < 0 ||
-	    (r = file_read(cert_path(a, o->dir, "admin"), &cert, err)) < 0 ||
-	    (r = file_read(key_path(a, o->dir, "admin"), &key, err)) < 0)
+	    (r = file_read(cert_path(a, o->dir, m->name), &cert, err)) < 0 ||
+	    (r = file_read(key_path(a, o->dir, m->name), &key, err)) < 0)
 		return r;
 	r = file_read(path, &was, err);
 	if (r < 0 && r != -ERR_NOT_FOUND)
 		return r;
 	if (r == 0 && kubeconfig_fits(buf_str(&was), o->server, buf_str(&ca), buf_str(&cert)))
 		return 0;
-	kubeconfig_build(&now, o->server, buf_str(&ca), admin_user, buf_str(&cert), buf_str(&key));
+	kubeconfig_build(&now, o->server, buf_str(&ca), m->request.common_name, buf_str(&cert), buf_str(&key));
 	r = file_write(path, buf_str(&now), 0600, err);
 	OPENSSL_cleanse(key.p, key.n);
 	OPENSSL_cleanse(now.p, now.n);
 	return r < 0 ? r : 1;
+}
+
+static int ensure_confs(struct arena *a, const struct pki_options *o, struct err *err)
+{
+	int written = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		int r = members[i].has_conf ? ensure_conf(a, o, &members[i], err) : 0;
+		if (r < 0)
+			return r;
+		written += r;
+	}
+	return written;
 }
 
 /* ---- all of it ---- */
@@ -256,9 +277,10 @@ int pki_ensure(const struct pki_options *o, struct err *err)
 	if ((o->needs & PKI_SERVICE_ACCOUNTS) && (r = ensure_service_account_key(&a, o->dir, err)) < 0)
 		return r;
 	written += r;
-	if ((o->needs & PKI_ADMIN_CONF) && (r = ensure_admin_conf(&a, o, err)) < 0)
-		return r;
-	return written + ((o->needs & PKI_ADMIN_CONF) ? r : 0);
+	if (!(o->needs & PKI_CONFS))
+		return written;
+	r = ensure_confs(&a, o, err);
+	return r < 0 ? r : written + r;
 }
 
 static int ensure_blocking(void *arg, struct err *err)

@@ -6,6 +6,7 @@
  *	apiserver                 the API server's own
  *	apiserver-kubelet-client  how it shows itself to kubelets
  *	admin                     of the administrator; DIR/admin.conf is the kubeconfig with it
+ *	controller-manager, scheduler  of these two; DIR/controller-manager.conf and DIR/scheduler.conf likewise
  *	front-proxy-ca, front-proxy-client  how it shows itself to API servers that extend it
  *	sa.key, sa.pub            sign tokens of service accounts
  *
@@ -20,10 +21,10 @@
 
 enum pki_need {
 	PKI_SERVING = 1 << 0,         /* apiserver */
-	PKI_CLIENTS = 1 << 1,         /* apiserver-kubelet-client, admin */
+	PKI_CLIENTS = 1 << 1,         /* apiserver-kubelet-client, admin, controller-manager, scheduler */
 	PKI_FRONT_PROXY = 1 << 2,
 	PKI_SERVICE_ACCOUNTS = 1 << 3,
-	PKI_ADMIN_CONF = 1 << 4,      /* needs PKI_CLIENTS */
+	PKI_CONFS = 1 << 4,           /* the kubeconfigs; needs PKI_CLIENTS */
 };
 
 /* Texts are borrowed for as long as the options are used. */
@@ -32,7 +33,7 @@ struct pki_options {
 	unsigned needs;               /* of enum pki_need */
 	const char *const *names;     /* DNS names of the serving certificate, NULL-ended */
 	const char *const *addresses; /* and IP addresses, NULL-ended */
-	const char *server;           /* for admin.conf: "https://10.0.0.1:6443" */
+	const char *server;           /* for the kubeconfigs: "https://10.0.0.1:6443" */
 };
 
 /*

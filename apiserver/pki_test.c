@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/test.h"
 
-enum { EVERYTHING = PKI_SERVING | PKI_CLIENTS | PKI_FRONT_PROXY | PKI_SERVICE_ACCOUNTS | PKI_ADMIN_CONF };
+enum { EVERYTHING = PKI_SERVING | PKI_CLIENTS | PKI_FRONT_PROXY | PKI_SERVICE_ACCOUNTS | PKI_CONFS };
 
 static const int64_t begin_s = 1800000000, day_s = 24 * 3600;
 
@@ -103,11 +103,12 @@ TEST(pki_makes_everything)
 	struct err err = ERR_INIT;
 
 	place_init(&p);
-	CHECK_INT(ensure(&p), 6 * 2 + 2 + 1);
+	CHECK_INT(ensure(&p), 8 * 2 + 2 + 3);
 	CHECK_INT(ensure(&p), 0);
 	CHECK(verifies(&p, "apiserver.crt", "ca.crt"));
 	CHECK(verifies(&p, "apiserver-kubelet-client.crt", "ca.crt"));
 	CHECK(verifies(&p, "admin.crt", "ca.crt"));
+	CHECK(verifies(&p, "scheduler.crt", "ca.crt"));
 	CHECK(verifies(&p, "front-proxy-client.crt", "front-proxy-ca.crt"));
 	CHECK(!verifies(&p, "front-proxy-client.crt", "ca.crt"));
 	X509 *cert = cert_of(&p, "apiserver.crt");
@@ -138,7 +139,7 @@ TEST(pki_renews)
 	clock_virtual_advance(240 * day_s * NS_PER_S);
 	CHECK_INT(ensure(&p), 0);
 	clock_virtual_advance(10 * day_s * NS_PER_S);
-	CHECK_INT(ensure(&p), 4 + 1); /* the leaves, and admin.conf with one of them */
+	CHECK_INT(ensure(&p), 6 + 3); /* the leaves, and the kubeconfigs with three of them */
 	CHECK(str_eq(key, content(&p, pki_path(&p.arena, p.dir, "apiserver.key"))));
 	CHECK(!str_eq(conf, content(&p, pki_admin_conf(&p.arena, p.dir))));
 	CHECK_INT(ensure(&p), 0);
@@ -170,14 +171,14 @@ TEST(pki_mends)
 	p.options.names = more_names;
 	CHECK_INT(ensure(&p), 1);
 	p.options.server = "https://10.9.8.7:7443";
-	CHECK_INT(ensure(&p), 1);
+	CHECK_INT(ensure(&p), 3);
 	remove_file(&p, "sa.pub");
 	CHECK_INT(ensure(&p), 1);
 
 	/* A new authority: all that the old one signed is made again. */
 	remove_file(&p, "ca.crt");
 	remove_file(&p, "ca.key");
-	CHECK_INT(ensure(&p), 2 + 3 + 1);
+	CHECK_INT(ensure(&p), 2 + 5 + 3);
 	CHECK(verifies(&p, "apiserver.crt", "ca.crt"));
 
 	/* An authority whose key is kept elsewhere is fine until something has to be signed. */

@@ -25,14 +25,6 @@ struct val pod_with_condition(struct request *q, struct val pod, struct val cond
 	return val_with(q->arena, pod, conditions_put(q, val_get(pod, status, conditions), condition), status, conditions);
 }
 
-bool pod_is_ready(struct val pod)
-{
-	VAL_EACH(c, val_get(pod, status, conditions))
-		if (str_eq(val_str(*c, type), STR("Ready")))
-			return str_eq(val_str(*c, status), STR("True"));
-	return false;
-}
-
 int pod_get(struct request *q, str name, struct object **ret, struct err *err)
 {
 	struct kind *pods = kinds_find(&q->server->kinds, STR_NONE, STR("pods"));

@@ -8,7 +8,6 @@
 struct val conditions_put(struct request *q, struct val list, struct val condition);
 /* The pod with this condition in its status. */
 struct val pod_with_condition(struct request *q, struct val pod, struct val condition);
-bool pod_is_ready(struct val pod);
 
 /* (suspends) The pod of that name in the request's namespace, borrowed from the cache until the next wait. 404. */
 int pod_get(struct request *q, str name, struct object **ret, struct err *err);

@@ -14,6 +14,7 @@
 #include "apiserver/write.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
+#include "machinery/conditions.h"
 
 enum { ATTEMPTS_MAX = 20, RETRY_MS = 500, DISRUPTED_PODS_MAX = 2000, RETRY_AFTER_S = 10 };
 
@@ -251,7 +252,7 @@ static int several_budgets(struct request *q)
 {
 	struct val status = status_of(q->arena, 500, STR_NONE, VAL_EMPTY,
 		STR("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."));
-	answer_val(q, 201, status, TYPE(meta_v1, Status)); /* the answer says 500, its head does not, as Kubernetes has it */
+	answer_val(q, 500, status, TYPE(meta_v1, Status));
 	return 0;
 }
 

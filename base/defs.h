@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <sys/param.h>
 
-/* CLEANUP(buf_done) struct buf b; runs buf_done(&b) on every way out of the scope. */
+/* CLEANUP(buf_done) struct buf b; runs buf_done(&b) on every way out of the scope. What that reaches (the argument of a fiber that it stops)
+ * must be declared before b: locals that are declared later are gone by then. */
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
 
 /* Moves a pointer out of a variable so that its cleanup finds NULL: ownership leaves here, visibly. */

@@ -60,7 +60,7 @@ void worker_stop(struct worker *w);
 int fiber_fsync(int fd, struct err *err);
 /*
  * getaddrinfo without blocking the loop; name resolution takes at most half of the pool, so that a dead name server
- * does not hold up fsync. freeaddrinfo(*ret_list) afterwards. -ERR_NOT_FOUND when there is no such name.
+ * does not hold up fsync. freeaddrinfo(*ret_list) afterwards. -ERR_UNAVAILABLE when there is no such name: to callers, "not found" would be an answer.
  */
 int fiber_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret_list,
 		      struct err *err);

@@ -421,6 +421,6 @@ FIBER_TEST(fiber_getaddrinfo_finds_and_does_not_find)
 	CHECK_INT(addr->sin_addr.s_addr, htonl(INADDR_LOOPBACK));
 	CHECK_INT(addr->sin_port, htons(443));
 	freeaddrinfo(list);
-	CHECK_INT(fiber_getaddrinfo("no.such.host", NULL, &hints, &list, &err), -ERR_NOT_FOUND);
+	CHECK_INT(fiber_getaddrinfo("no.such.host", NULL, &hints, &list, &err), -ERR_UNAVAILABLE);
 	CHECK_STR(err_str(&err), "look up no.such.host: no such host");
 }

@@ -236,7 +236,7 @@ static int lookup_error(int status, const char *name, struct err *err)
 	switch (status) {
 	case UV_EAI_NONAME:
 	case UV_EAI_NODATA:
-		return err_set(err, ERR_NOT_FOUND, "look up %s: no such host", name);
+		return err_set(err, ERR_UNAVAILABLE, "look up %s: no such host", name);
 	case UV_EAI_AGAIN:
 		return err_set(err, ERR_UNAVAILABLE, "look up %s: the name servers do not answer", name);
 	default:

@@ -307,6 +307,19 @@ int client_change_object(struct client *c, const struct type *type, str namespac
 
 /* ---- deleting ---- */
 
+static void set_deletion(struct arena *a, struct client_request *q, const struct client_delete_options *o)
+{
+	q->method = STR("DELETE");
+	if (!o)
+		return;
+	struct val only = OBJECT(a, F(uid, o->uid.n ? VAL_STR(o->uid) : VAL_EMPTY), F(resourceVersion, o->revision.n ? VAL_STR(o->revision) : VAL_EMPTY));
+	q->body = OBJECT(a, F(kind, VAL_LIT("DeleteOptions")), F(apiVersion, VAL_LIT("v1")),
+			 F(gracePeriodSeconds, o->grace_s >= 0 ? val_of_int(o->grace_s) : VAL_EMPTY),
+			 F(preconditions, val_len(only) ? only : VAL_EMPTY),
+			 F(propagationPolicy, o->propagation.n ? VAL_STR(o->propagation) : VAL_EMPTY));
+	q->content_type = STR("application/json");
+}
+
 int client_delete(struct client *c, const struct type *type, str namespace, str name, const struct client_delete_options *o,
 		  struct err *err)
 {
@@ -316,16 +329,7 @@ int client_delete(struct client *c, const struct type *type, str namespace, str 
 	if ((r = need_name(name, err)) < 0 || (r = client_request_init(&a, type, namespace, name, STR_NONE, &q, err)) < 0)
 		return r;
 	q.verb = "delete";
-	q.method = STR("DELETE");
-	if (o) {
-		struct val only = OBJECT(&a, F(uid, o->uid.n ? VAL_STR(o->uid) : VAL_EMPTY),
-					 F(resourceVersion, o->revision.n ? VAL_STR(o->revision) : VAL_EMPTY));
-		q.body = OBJECT(&a, F(kind, VAL_LIT("DeleteOptions")), F(apiVersion, VAL_LIT("v1")),
-				F(gracePeriodSeconds, o->grace_s >= 0 ? val_of_int(o->grace_s) : VAL_EMPTY),
-				F(preconditions, val_len(only) ? only : VAL_EMPTY),
-				F(propagationPolicy, o->propagation.n ? VAL_STR(o->propagation) : VAL_EMPTY));
-		q.content_type = STR("application/json");
-	}
+	set_deletion(&a, &q, o);
 	return call(c, &q, NULL, "", NULL, err);
 }
 
@@ -378,6 +382,25 @@ int client_list(struct client *c, const struct type *type, const struct client_l
 	if ((r = finish_query(&a, &b, &q, err)) < 0)
 		return r;
 	return call(c, &q, type, "List", ret, err);
+}
+
+int client_delete_collection(struct client *c, const struct type *type, const struct client_list_options *o,
+			     const struct client_delete_options *how, struct err *err)
+{
+	static const struct client_list_options none;
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	CLEANUP(buf_done) struct buf b = BUF_INIT(QUERY_MAX_BYTES);
+	struct client_request q;
+	o = o ? o : &none;
+	int r = client_request_init(&a, type, o->namespace, STR_NONE, STR_NONE, &q, err);
+	if (r < 0)
+		return r;
+	q.verb = "deletecollection";
+	set_deletion(&a, &q, how);
+	add_selection(&b, o);
+	if ((r = finish_query(&a, &b, &q, err)) < 0)
+		return r;
+	return call(c, &q, NULL, "", NULL, err);
 }
 
 int client_watch(struct client *c, const struct type *type, const struct client_watch_options *o, struct client_watch **ret,

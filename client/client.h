@@ -109,6 +109,10 @@ struct client_list_options {
 	str next;                    /* continue */
 };
 
+/* All that client_list would show (the namespace must be given for a kind that has one). o and how may be NULL. */
+int client_delete_collection(struct client *c, const struct type *type, const struct client_list_options *o,
+			     const struct client_delete_options *how, struct err *err);
+
 /* *ret is the list object (PodList): items, metadata.resourceVersion, metadata.continue. */
 int client_list(struct client *c, const struct type *type, const struct client_list_options *o, struct frozen **ret,
 		struct err *err);

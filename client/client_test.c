@@ -61,6 +61,8 @@ static int ask(struct asking *q, int which)
 			  .reply = TYPE(authentication_v1, TokenRequest) }, NULL, err);
 	case 17: return client_update(q->c, TYPE(apps_v1, Deployment), val_with(a, meta, val_of_int(3), spec,
 			  replicas), &(struct client_write_options){ .subresource = STR("scale") }, NULL, err);
+	case 18: return client_delete_collection(q->c, t, &(struct client_list_options){ .namespace = STR("ns"), .labels = STR("a=b") },
+			  &(struct client_delete_options){ .grace_s = -1, .propagation = STR("Background") }, err);
 	default: return client_get(q->c, TYPE(rbac_v1, ClusterRole), STR_NONE, STR("system:node"), NULL, err);
 	}
 }
@@ -109,6 +111,8 @@ FIBER_TEST(client_asks)
 		{ "PUT /apis/apps/v1/namespaces/ns/deployments/web/scale HTTP/1.1", "application/vnd.kubernetes.protobuf",
 		  "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"name\":\"web\","
 		  "\"namespace\":\"ns\"},\"spec\":{\"replicas\":3}}" },
+		{ "DELETE /api/v1/namespaces/ns/pods?labelSelector=a%3Db HTTP/1.1", "application/json",
+		  "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":\"Background\"}" },
 		{ "GET /apis/rbac.authorization.k8s.io/v1/clusterroles/system:node HTTP/1.1", "", "" },
 	};
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;

@@ -111,13 +111,16 @@ static void tell(const struct state *s, const char *what)
 	record(s->e->recorder, about, RECORD_NORMAL, "LeaderElection", STR_FMT " %s", STR_ARG(s->e->identity), what);
 }
 
-static int acquire(struct state *s, struct err *err)
+static int acquire(struct state *s, void *arg, struct err *err)
 {
-	for (;;) {
+	for (bool told = false;;) {
 		struct err why = ERR_INIT;
 		int r = try_to_lead(s, &why);
 		if (r > 0)
 			return 0;
+		if (r == 0 && !told && s->e->waits)
+			s->e->waits(arg);
+		told |= r == 0;
 		if (r < 0 && fiber_check(NULL) == 0)
 			log_warn("the lease cannot be had", KV("lease", s->e->name), KV("err", &why));
 		r = fiber_sleep_ms(s->retry_ms + (int64_t)random_below((uint64_t)(s->retry_ms * 6 / 5)), err);
@@ -222,7 +225,7 @@ int election_run(const struct election *e, int (*lead)(void *arg), void *arg, st
 		.renew_ms = e->renew_ms ? e->renew_ms : RENEW_MS,
 		.retry_ms = e->retry_ms ? e->retry_ms : RETRY_MS,
 	};
-	int r = acquire(&s, err);
+	int r = acquire(&s, arg, err);
 
 	if (r == 0) {
 		tell(&s, "became leader");

@@ -14,6 +14,7 @@ struct election {
 	str identity;                /* "host_uuid"; must differ between processes */
 	int64_t lease_ms, renew_ms, retry_ms; /* 0: 15 s, 10 s, 2 s */
 	bool release;                /* give the lease back when canceled */
+	void (*waits)(void *arg);    /* told once, with lead's arg, when somebody else leads; may be NULL */
 };
 
 /*

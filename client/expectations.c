@@ -7,8 +7,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-static const int64_t LAPSE_NS = 5 * 60 * NS_PER_S;
-
 /* A key of its own memory in a map. */
 struct name {
 	uint32_t n;
@@ -118,7 +116,7 @@ bool expectations_met(struct expectations *e, str key)
 {
 	struct expected *x = map_get(&e->by_key, key);
 
-	if (x && (x->creations || map_len(&x->gone)) && clock_now_ns() - x->since_ns < LAPSE_NS)
+	if (x && (x->creations || map_len(&x->gone)) && clock_now_ns() - x->since_ns < EXPECTATIONS_LAPSE_MS * NS_PER_MS)
 		return false;
 	expectations_forget(e, key);
 	return true;

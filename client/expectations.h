@@ -10,6 +10,9 @@
 
 struct expectations;
 
+/* After that time, whoever waits for something that is missing should look again: nothing else may happen. */
+enum { EXPECTATIONS_LAPSE_MS = 5 * 60 * 1000 };
+
 struct expectations *expectations_new(void) NONNULL_RESULT;
 void expectations_free(struct expectations *e); /* NULL is fine */
 

@@ -186,6 +186,9 @@ FIBER_TEST(inside_lists)
 	o = (struct client_list_options){ .namespace = STR("n"), .labels = STR("t=1"), .fields = STR("metadata.name!=a") };
 	CHECK_OK(&w, client_list(w.c, MAP, &o, &chosen, &w.err));
 	CHECK_INT(val_len(val_get(chosen->val, items)), 1);
+	o = (struct client_list_options){ .namespace = STR("n"), .labels = STR("t=1") };
+	CHECK_OK(&w, client_delete_collection(w.c, MAP, &o, NULL, &w.err));
+	CHECK(!cached(maps_of(&w), "n/a") && cached(maps_of(&w), "n/b") && !cached(maps_of(&w), "n/c"));
 	o = (struct client_list_options){ .labels = STR("!!") };
 	err_clear(&w.err);
 	CHECK_INT(client_list(w.c, MAP, &o, &chosen, &w.err), -ERR_BAD_REQUEST);

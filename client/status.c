@@ -27,7 +27,7 @@ static enum err_code code_of_status(const struct client_request *q, int status)
 /* A list or watch that cannot go on where it was begins anew, however the server calls it. */
 static enum err_code gone_is_expired(const struct client_request *q, enum err_code code)
 {
-	bool many = strcmp(q->verb, "list") == 0 || strcmp(q->verb, "watch") == 0;
+	bool many = strcmp(q->verb, "list") == 0 || strcmp(q->verb, "watch") == 0 || strcmp(q->verb, "deletecollection") == 0;
 	return code == ERR_GONE && many ? ERR_EXPIRED : code;
 }
 

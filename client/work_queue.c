@@ -18,6 +18,9 @@
 
 enum { BASE_MS = 5, MAX_MS = 1000 * 1000, QPS = 10, BURST = 100, DOUBLINGS_MAX = 62 };
 
+/* Longer waits end then: decades, and far from the end of the clock. Times come from objects, whose owners write what they like. */
+#define AFTER_MAX_MS (INT64_MAX / NS_PER_MS / 4)
+
 struct entry {
 	struct work_queue *queue;
 	struct list link;        /* in waiting */
@@ -125,7 +128,10 @@ static void entry_after_ns(struct entry *e, int64_t ns)
 		loop_timer_start(&e->later, due_ns);
 }
 
-void work_queue_add_after(struct work_queue *q, str key, int64_t ms) { entry_after_ns(entry_of(q, key), ms * NS_PER_MS); }
+void work_queue_add_after(struct work_queue *q, str key, int64_t ms)
+{
+	entry_after_ns(entry_of(q, key), ms <= 0 ? 0 : MIN(ms, (int64_t)AFTER_MAX_MS) * NS_PER_MS);
+}
 
 void work_queue_add_again(struct work_queue *q, str key)
 {

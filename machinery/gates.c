@@ -59,6 +59,7 @@ static const struct gate gates[] = {
 	{ STR_INIT("ContainerRestartRules"), GATE_BETA | GATE_ON, NULL },
 	{ STR_INIT("ContainerStopSignals"), GATE_ALPHA, NULL },
 	{ STR_INIT("ContextualLogging"), GATE_BETA | GATE_ON, NULL },
+	{ STR_INIT("ControllerManagerReleaseLeaderElectionLockOnExit"), GATE_ALPHA, NULL },
 	{ STR_INIT("CoordinatedLeaderElection"), GATE_BETA, NULL },
 	{ STR_INIT("CrossNamespaceVolumeDataSource"), GATE_ALPHA, NULL },
 	{ STR_INIT("CustomCPUCFSQuotaPeriod"), GATE_GA | GATE_ON, NULL },

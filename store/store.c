@@ -7,6 +7,10 @@
 
 int store_open(const struct store_options *o, struct store **ret, struct err *err)
 {
+	if (o->given) {
+		*ret = o->given;
+		return 0;
+	}
 	if (o->endpoints)
 		return store_open_etcd(o, ret, err);
 	if (!o->path || !*o->path)

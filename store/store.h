@@ -26,6 +26,7 @@ struct store_options {
 	const char *const *endpoints;
 	const char *ca_file, *cert_file, *key_file; /* for https endpoints; each may be NULL */
 	bool read_only;           /* sqlite: refuse writes; for inspection */
+	struct store *given;      /* an engine that is there already, beside the two (simulation/); its own table says what store_free does */
 };
 
 /*
@@ -162,7 +163,7 @@ void store_watch_free(struct store_watch *w);
 
 /* What is shown in metrics and by `c8s store check`. */
 struct store_stats {
-	const char *engine;       /* "sqlite" or "etcd" */
+	const char *engine;       /* "sqlite", "etcd", or that of a given one */
 	int64_t revision, compact_revision, keys;
 	int64_t size_bytes, free_bytes; /* of the file, and of it unused; 0 for etcd */
 	bool read_only;

@@ -299,6 +299,12 @@ const struct rbac_default_role rbac_default_roles[] = {
 	{ .name = "system:controller:legacy-service-account-token-cleaner",
 	  .rules = "get - configmaps kube-apiserver-legacy-service-account-token-tracking\n"
 		   "delete,patch - secrets" },
+	{ .name = "system:controller:local-path-provisioner",
+	  .rules = "create,delete,get,update - persistentvolumes\n"
+		   "get,update - persistentvolumeclaims\n"
+		   "get,update - nodes\n"
+		   "create,get storage.k8s.io storageclasses\n"
+		   "create,patch,update -,events.k8s.io events" },
 	{ .name = "system:controller:namespace-controller",
 	  .rules = "delete,get,list,watch - namespaces\n"
 		   "update - namespaces/finalize,namespaces/status\n"
@@ -477,6 +483,8 @@ const struct rbac_default_binding rbac_default_bindings[] = {
 	  .subjects = "account kube-system/kube-apiserver-serving-clustertrustbundle-publisher" },
 	{ .name = "system:controller:legacy-service-account-token-cleaner",
 	  .subjects = "account kube-system/legacy-service-account-token-cleaner" },
+	{ .name = "system:controller:local-path-provisioner",
+	  .subjects = "account kube-system/local-path-provisioner" },
 	{ .name = "system:controller:namespace-controller", .subjects = "account kube-system/namespace-controller" },
 	{ .name = "system:controller:node-controller", .subjects = "account kube-system/node-controller" },
 	{ .name = "system:controller:persistent-volume-binder",
