@@ -1,0 +1,209 @@
+#include "scheduler/devices.h"
+
+#include "codec/atoms.h"
+#include "scheduler/plugin_testing.h"
+
+static void put(struct world *w, struct copies *to, const struct type *type, const char *quoted)
+{
+	CLEANUP(frozen_unrefp) struct frozen *f = val_freeze(world_object(w, type, quoted));
+	copies_put(to, f);
+}
+
+static void put_slice(struct world *w, const char *quoted) { put(w, &w->devices->slices, TYPE(resource_v1, ResourceSlice), quoted); }
+static void put_claim(struct world *w, const char *quoted) { put(w, &w->devices->claims, TYPE(resource_v1, ResourceClaim), quoted); }
+
+static void begin(struct world *w)
+{
+	world_init(w, &plugin_dynamic_resources);
+	w->devices = device_table_new(NULL, NULL);
+	(void)world_node(w, "{'metadata':{'name':'a','labels':{'rack':'1'}}}");
+	(void)world_node(w, "{'metadata':{'name':'b','labels':{'rack':'2'}}}");
+	put(w, &w->devices->classes, TYPE(resource_v1, DeviceClass), "{'metadata':{'name':'gpu'},'spec':{'config':[{'opaque':{'driver':'x','parameters':{'k':1}}}]}}");
+	put(w, &w->devices->classes, TYPE(resource_v1, DeviceClass), "{'metadata':{'name':'big'},'spec':{'selectors':[{'cel':{'expression':'true'}}]}}");
+}
+
+static void end(struct world *w)
+{
+	device_table_free(w->devices);
+	world_done(w);
+}
+
+#define SLICE(name, where, pool, devices) \
+	"{'metadata':{'name':'" name "'},'spec':{'driver':'x','pool':{'name':'" pool "','generation':1,'resourceSliceCount':1}," where ",'devices':[" devices "]}}"
+#define ON_A SLICE("s1", "'nodeName':'a'", "a", "{'name':'d1','attributes':{'numa':{'int':0}}},{'name':'d2','attributes':{'numa':{'int':1}}}," \
+		   "{'name':'d3','attributes':{'x/numa':{'int':1}}}")
+#define PART(name, memory) "{'name':'" name "','consumesCounters':[{'counterSet':'gpu0','counters':{'memory':{'value':'" memory "'}}}]}"
+#define PARTS "{'metadata':{'name':'p1'},'spec':{'driver':'x','pool':{'name':'a','generation':1,'resourceSliceCount':2},'nodeName':'a','devices':[" \
+	      PART("whole", "8Gi") "," PART("half1", "4Gi") "," PART("half2", "4Gi") "]}}"
+#define SHARED "{'metadata':{'name':'p2'},'spec':{'driver':'x','pool':{'name':'a','generation':1,'resourceSliceCount':2},'nodeName':'a'," \
+	       "'sharedCounters':[{'name':'gpu0','counters':{'memory':{'value':'8Gi'}}}]}}"
+#define CLAIM(spec) "{'metadata':{'namespace':'d','name':'c','uid':'uc'},'spec':{'devices':{" spec "}}}"
+#define EXACT(name, more) "{'name':'" name "','exactly':{'deviceClassName':'gpu','allocationMode':'ExactCount'" more "}}"
+#define POD "{'metadata':{'namespace':'d','name':'p','uid':'up'},'spec':{'resourceClaims':[{'name':'r','resourceClaimName':'c'}]}}"
+#define CANNOT "UNRESOLVABLE cannot allocate all claims"
+
+static const struct {
+	const char *claim, *slices[3];
+	const char *want;
+	const char *results;          /* on node a: "request device" for each */
+} rows[] = {
+	{ CLAIM("'requests':[" EXACT("q", ",'count':2") "]"), { ON_A }, "a: FIT, b: " CANNOT, "q d1, q d2" },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':4") "]"), { ON_A }, "a: " CANNOT ", b: " CANNOT, NULL },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "," EXACT("r", ",'count':1") "]"), { ON_A }, "a: FIT, b: " CANNOT, "q d1, r d2" },
+	/* The same attribute: the first choice has to be made otherwise. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':2") "],'constraints':[{'matchAttribute':'x/numa'}]"), { ON_A }, "a: FIT, b: " CANNOT, "q d2, q d3" },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':3") "],'constraints':[{'matchAttribute':'x/numa'}]"), { ON_A }, "a: " CANNOT ", b: " CANNOT, NULL },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':2") "],'constraints':[{'requests':['other'],'matchAttribute':'x/numa'}]"), { ON_A }, "a: FIT, b: " CANNOT,
+	  "q d1, q d2" },
+	/* A different attribute for each. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "," EXACT("r", ",'count':1") "],'constraints':[{'distinctAttribute':'x/numa'}]"), { ON_A },
+	  "a: FIT, b: " CANNOT, "q d1, r d2" },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':3") "],'constraints':[{'distinctAttribute':'x/numa'}]"), { ON_A }, "a: " CANNOT ", b: " CANNOT, NULL },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "],'constraints':[{'requests':['q']}]"), { ON_A },
+	  "FAILED claim d/c, constraint #0: empty constraint (unsupported constraint type?)", NULL },
+	/* All of them. */
+	{ CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'gpu','allocationMode':'All'}}]"), { ON_A }, "a: FIT, b: " CANNOT, "q d1, q d2, q d3" },
+	/* Alternatives. */
+	{ CLAIM("'requests':[{'name':'q','firstAvailable':[{'name':'many','deviceClassName':'gpu','allocationMode':'ExactCount','count':9},{'name':'few',"
+		"'deviceClassName':'gpu','allocationMode':'ExactCount','count':1}]}]"), { ON_A }, "a: FIT, b: " CANNOT, "q/few d1" },
+	/* Taints. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { SLICE("s", "'nodeName':'a'", "a", "{'name':'d1','taints':[{'key':'k','effect':'NoSchedule'}]}") },
+	  "a: " CANNOT ", b: " CANNOT, NULL },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1,'tolerations':[{'key':'k','operator':'Exists'}]") "]"),
+	  { SLICE("s", "'nodeName':'a'", "a", "{'name':'d1','taints':[{'key':'k','effect':'NoSchedule'}]}") }, "a: FIT, b: " CANNOT, "q d1" },
+	/* Devices of several nodes; of a pool that is being rewritten; of an old generation. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { SLICE("s", "'allNodes':true", "n", "{'name':'d1'}") }, "a: FIT, b: FIT", "q d1" },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { SLICE("s", "'nodeSelector':{'nodeSelectorTerms':[{'matchExpressions':[{'key':'rack','operator':'In',"
+	  "'values':['1']}]}]}", "n", "{'name':'d1'}") }, "a: FIT, b: " CANNOT, "q d1" },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { SLICE("s", "'perDeviceNodeSelection':true", "n", "{'name':'d1','nodeName':'b'},{'name':'d2','allNodes':true}") },
+	  "a: FIT, b: FIT", "q d2" },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { "{'metadata':{'name':'s'},'spec':{'driver':'x','pool':{'name':'p','generation':1,'resourceSliceCount':2},"
+	  "'allNodes':true,'devices':[{'name':'d1'}]}}" }, "a: " CANNOT ", b: " CANNOT, NULL },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { ON_A, "{'metadata':{'name':'s2'},'spec':{'driver':'x','pool':{'name':'a','generation':2,'resourceSliceCount':1},"
+	  "'nodeName':'a','devices':[{'name':'d9'}]}}" }, "a: FIT, b: " CANNOT, "q d9" },
+	/* Parts of one thing: a whole and a half do not go together, two halves do. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':2") "]"), { PARTS, SHARED }, "a: FIT, b: " CANNOT, "q half1, q half2" },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':3") "]"), { PARTS, SHARED }, "a: " CANNOT ", b: " CANNOT, NULL },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { PARTS, SHARED }, "a: FIT, b: " CANNOT, "q whole" },
+	/* Devices of kinds that are not served. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { SLICE("s", "'nodeName':'a'", "a", "{'name':'d1','allowMultipleAllocations':true}") },
+	  "a: " CANNOT ", b: " CANNOT, NULL },
+	/* What no node can change. */
+	{ CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'none','allocationMode':'ExactCount','count':1}}]"), { NULL },
+	  "UNRESOLVABLE request q: device class none does not exist", NULL },
+	{ CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'big','allocationMode':'ExactCount','count':1}}]"), { NULL },
+	  "UNRESOLVABLE request q: device class big has selectors (CEL), which this scheduler does not support", NULL },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':33") "]"), { ON_A }, "FAILED claim d/c: number of requested devices 33 exceeds the claim limit of 32", NULL },
+	{ CLAIM("'requests':[{'name':'q'}]"), { ON_A }, "UNRESOLVABLE resource claim d/c, request q: unknown request type", NULL },
+};
+
+static str results_on(struct world *w, const char *node)
+{
+	struct err err = ERR_INIT;
+	struct device_search *s;
+	struct val claim = copies_val(&w->devices->claims, STR("d/c")), allocation;
+	uint32_t at = nodes_find(&w->table, str_of(node));
+	str text = STR("");
+	CHECK_INT(device_search_new(&w->arena, w->devices, &claim, 1, &s, &err), 0);
+	CHECK_INT(device_search_run(s, str_of(node), w->table.object[at]->val, &allocation, &err), 1);
+	VAL_EACH(r, val_get(allocation, devices, results))
+		text = arena_printf(&w->arena, STR_FMT "%s" STR_FMT " " STR_FMT, STR_ARG(text), text.n ? ", " : "", STR_ARG(val_str(*r, request)),
+				    STR_ARG(val_str(*r, device)));
+	return text;
+}
+
+TEST(devices_search)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct world w;
+		begin(&w);
+		put_claim(&w, rows[i].claim);
+		for (size_t k = 0; k < ARRAY_LEN(rows[i].slices) && rows[i].slices[k]; k++)
+			put_slice(&w, rows[i].slices[k]);
+		CHECK_STR_ROW(i, world_filter(&w, POD), rows[i].want);
+		if (rows[i].results)
+			CHECK_STR_ROW(i, results_on(&w, "a"), rows[i].results);
+		end(&w);
+	}
+}
+
+TEST(devices_claims_of_a_pod)
+{
+	struct world w;
+	begin(&w);
+	CHECK_STR(world_filter(&w, POD), "UNRESOLVABLE could not find ResourceClaim \"d/c\"");
+	CHECK_STR(world_filter(&w, "{'metadata':{'name':'p'}}"), "skip");
+	CHECK_STR(world_filter(&w, "{'metadata':{'namespace':'d','name':'p','uid':'up'},'spec':{'resourceClaims':[{'name':'r','resourceClaimTemplateName':'t'}]}}"),
+		  "UNRESOLVABLE pod \"d/p\": ResourceClaim not created yet");
+	put_claim(&w, "{'metadata':{'namespace':'d','name':'c','uid':'uc','deletionTimestamp':'2026-01-01T00:00:00Z'}}");
+	CHECK_STR(world_filter(&w, POD), "UNRESOLVABLE resourceclaim \"c\" is being deleted");
+	put_claim(&w, "{'metadata':{'namespace':'d','name':'c','uid':'uc'}}");
+	CHECK_STR(world_filter(&w, "{'metadata':{'namespace':'d','name':'p','uid':'up'},'spec':{'resourceClaims':[{'name':'r','resourceClaimTemplateName':'t'}]},"
+			       "'status':{'resourceClaimStatuses':[{'name':'r','resourceClaimName':'c'}]}}"),
+		  "UNRESOLVABLE ResourceClaim d/c was not created for Pod d/p (Pod is not owner)");
+	/* One that is allocated elsewhere. */
+	put_claim(&w, "{'metadata':{'namespace':'d','name':'c','uid':'uc'},'status':{'allocation':{'nodeSelector':{'nodeSelectorTerms':[{'matchFields':[{'key':"
+		  "'metadata.name','operator':'In','values':['b']}]}]}}}}");
+	CHECK_STR(world_filter(&w, POD), "a: UNRESOLVABLE resourceclaim not available on the node, b: FIT");
+	end(&w);
+}
+
+/* A part that is taken leaves room for the other, not for the whole. */
+TEST(devices_parts_that_are_taken)
+{
+	struct world w;
+	begin(&w);
+	put_slice(&w, PARTS);
+	put_slice(&w, SHARED);
+	put_claim(&w, CLAIM("'requests':[" EXACT("q", ",'count':1") "]"));
+	put_claim(&w, "{'metadata':{'namespace':'d','name':'other','uid':'uo'},'status':{'allocation':{'devices':{'results':[{'request':'q','driver':'x','pool':'a',"
+		  "'device':'half1'}]}}}}");
+	CHECK_STR(results_on(&w, "a"), "q half2");
+	put_claim(&w, "{'metadata':{'namespace':'d','name':'other','uid':'uo'}}");
+	CHECK_STR(results_on(&w, "a"), "q whole");
+	end(&w);
+}
+
+/* Devices that one pod is about to get are not there for the next. */
+TEST(devices_reserve)
+{
+	struct world w;
+	void *own[1] = { NULL };
+	bool skip;
+	begin(&w);
+	put_slice(&w, ON_A);
+	put_claim(&w, CLAIM("'requests':[" EXACT("q", ",'count':2") "]"));
+	put_claim(&w, "{'metadata':{'namespace':'d','name':'e','uid':'ue'},'spec':{'devices':{'requests':[" EXACT("q", ",'count':2") "]}}}");
+	uint32_t a = nodes_find(&w.table, STR("a"));
+	struct cycle c = world_cycle(&w, POD);
+	c.state = own;
+	CHECK_INT(w.plugin->pre_filter(&c, &own[0], &skip), FIT);
+	CHECK_INT(w.plugin->filter(&c, own[0], a), FIT);
+	CHECK_INT(w.plugin->reserve(&c, a), FIT);
+	const char *other = "{'metadata':{'namespace':'d','name':'o','uid':'uo'},'spec':{'resourceClaims':[{'name':'r','resourceClaimName':'e'}]}}";
+	CHECK_STR(world_filter(&w, other), "a: " CANNOT ", b: " CANNOT);
+	CHECK_STR(world_filter(&w, POD), "UNRESOLVABLE resource claim d/c is in the process of being allocated");
+	w.plugin->unreserve(&c, a);
+	CHECK_STR(world_filter(&w, other), "a: FIT, b: " CANNOT);
+	end(&w);
+}
+
+TEST(devices_allocation)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	struct device_search *s;
+	struct val allocation;
+	begin(&w);
+	put_slice(&w, ON_A);
+	put_claim(&w, CLAIM("'requests':[" EXACT("q", ",'count':1,'adminAccess':true") "],'config':[{'requests':['other'],'opaque':{'driver':'y','parameters':{}}},"
+			    "{'opaque':{'driver':'z','parameters':{'m':2}}}]"));
+	struct val claim = copies_val(&w.devices->claims, STR("d/c"));
+	CHECK_INT(device_search_new(&w.arena, w.devices, &claim, 1, &s, &err), 0);
+	CHECK_INT(device_search_run(s, STR("a"), w.table.object[0]->val, &allocation, &err), 1);
+	CHECK_STR(testing_text(&w.arena, allocation),
+		  "{'devices':{'results':[{'request':'q','driver':'x','pool':'a','device':'d1','adminAccess':true}],'config':[{'source':'FromClass','requests':['q'],"
+		  "'opaque':{'driver':'x','parameters':{'k':1}}},{'source':'FromClaim','opaque':{'driver':'z','parameters':{'m':2}}}]},"
+		  "'nodeSelector':{'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.name','operator':'In','values':['a']}]}]}}");
+	end(&w);
+}

@@ -1,0 +1,63 @@
+/*
+ * preempt: who has to go so that a pod with a higher priority fits (DefaultPreemption).
+ *
+ *	preempt.c         the decision: victims on a node, the choice between nodes; changes the table while it tries, and puts everything back
+ *	preempt_plugin.c  the plugin: whether the pod may, which nodes are looked at, what is told; and the deed, on a fiber
+ *
+ * On a node all pods of lower priority are taken away; if the pod fits then, they come back one by one, the most important first, those whose
+ * disruption budget would be violated before the others, unless that makes the pod not fit again.
+ */
+#ifndef C8S_SCHEDULER_PREEMPT_H
+#define C8S_SCHEDULER_PREEMPT_H
+
+#include "machinery/selector.h"
+#include "scheduler/cycle.h"
+
+struct preempt_budget {               /* a PodDisruptionBudget */
+	word namespace;
+	struct selector selector;
+	int64_t allowed;
+	struct val disrupted;         /* names of pods that the server has let go already */
+	int64_t left;                 /* while one node is looked at */
+};
+
+struct preempt_search {
+	struct cycle *c;
+	struct profile *profile;
+	struct preempt_budget *budgets; /* sorted by namespace */
+	size_t n_budgets;
+	struct preempt_pod {
+		struct placed *pod;
+		bool violates, stays;
+	} *room;                      /* for the pods of one node; grows */
+	size_t cap;
+	struct res gone;              /* what the pods that are away ask for: where sums decide they need not really be taken off */
+};
+
+struct preempt_victims {              /* a node that would do */
+	uint32_t node;
+	struct placed **pods;         /* the most important first; in the arena of the cycle */
+	size_t n;
+	unsigned violations;          /* of budgets */
+};
+
+/* Budgets of a list of objects, in the arena; those without a selector, or with one that is not valid, concern nobody. */
+void preempt_budgets(struct preempt_search *s, const struct val *objects, size_t n);
+/*
+ * FIT with the victims (there is at least one); else why not, in c->reason: UNRESOLVABLE when nobody is there who could go. The table and the
+ * states of plugins are as before afterwards.
+ */
+enum verdict preempt_dry_run(struct preempt_search *s, uint32_t node, struct preempt_victims *ret);
+/*
+ * The best of n >= 1, by: fewest violations, lowest highest priority, lowest sum of priorities, fewest victims, latest start of the earliest
+ * among the most important; else the first.
+ */
+size_t preempt_choose(const struct preempt_victims *all, size_t n);
+/* How many nodes with victims are enough, of so many that may have some. */
+uint32_t preempt_enough(uint32_t n_nodes, int64_t percentage, int64_t absolute);
+/* The pod is going, and the scheduler is the reason. */
+bool pod_goes_by_preemption(struct val pod);
+/* The strategic merge patch of a victim's status; VAL_NONE when it says so already. */
+struct val preempt_patch(struct arena *a, struct val victim, str scheduler_name, int64_t wall_ns);
+
+#endif

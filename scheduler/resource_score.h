@@ -1,0 +1,56 @@
+/*
+ * resource_score: what NodeResourcesFit and NodeResourcesBalancedAllocation share: which resources count how much, and the pure functions
+ * from amounts to scores. Amounts that sums have wrapped around with (below 0) count as more than there is.
+ */
+#ifndef C8S_SCHEDULER_RESOURCE_SCORE_H
+#define C8S_SCHEDULER_RESOURCE_SCORE_H
+
+#include "machinery/field_error.h"
+#include "scheduler/nodes.h"
+
+/* Arguments: a ResourceSpec of the configuration. */
+struct resource_spec {
+	str name;
+	int64_t weight;
+};
+
+struct resource_specs {
+	size_t n;
+	const struct resource_spec *all;
+};
+
+/* Texts are copied into the arena. Without any: cpu and memory, alike; weight 0 means 1. */
+void resource_specs_read(struct arena *a, struct val list, struct resource_specs *ret);
+extern const struct resource_specs resource_specs_default;
+
+/* One that counts for a certain pod. */
+struct scored_resource {
+	unsigned index;               /* in struct res */
+	int64_t weight, request;
+};
+
+/* In the arena. Extended resources that the pod does not ask for, and those that no node has, do not count. */
+size_t resources_to_score(struct arena *a, const struct nodes *t, const struct resource_specs *specs, const struct res *request,
+			  struct scored_resource **ret);
+
+/* ---- of one resource; capacity is above 0 ---- */
+
+int64_t score_least_allocated(int64_t requested, int64_t capacity);
+int64_t score_most_allocated(int64_t requested, int64_t capacity);
+
+/* A line from point to point, level before the first and after the last. */
+struct shape_point {
+	int64_t utilization, score;   /* percent, 0..100 */
+};
+
+struct score_shape {
+	size_t n;                     /* at least 1 */
+	const struct shape_point *points;
+};
+
+int64_t score_by_shape(const struct score_shape *shape, int64_t requested, int64_t capacity);
+/* UtilizationShapePoint objects: errors, and the points with their scores times ten. */
+void shape_check(struct field_errors *e, const struct field_path *at, struct val list);
+void shape_read(struct arena *a, struct val list, struct score_shape *ret);
+
+#endif
