@@ -20,8 +20,8 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct command cmd_certs, cmd_cni, cmd_convert, cmd_crictl, cmd_image, cmd_kube_apiserver, cmd_kubelet, cmd_runc, cmd_runtime, cmd_store,
-	cmd_version;
+extern const struct command cmd_certs, cmd_cni, cmd_control_plane, cmd_convert, cmd_crictl, cmd_hollow, cmd_image, cmd_kube_apiserver,
+	cmd_kube_controller_manager, cmd_kube_scheduler, cmd_kubelet, cmd_runc, cmd_runtime, cmd_store, cmd_version, cmd_why;
 
 /* "c8s convert: message" on standard error; returns 1, the exit code for failure. */
 int cmd_fail(const struct command *c, const struct err *err);

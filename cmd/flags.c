@@ -220,8 +220,9 @@ int flags_parse(const struct command *c, int argc, char **argv, const struct fla
 			return cmd_usage(c, "unexpected argument '%s'; flags begin with --, and bools take =", o.value);
 		if (found < 0)
 			return 2;
-		if ((r = take(&p, &table[found], o.value ? o.value : "true", later)) != 0)
-			return r;
+		for (const struct flag *f = &table[found]; f < table + n; f++)
+			if (f->name && strcmp(f->name, table[found].name) == 0 && (r = take(&p, f, o.value ? o.value : "true", later)) != 0)
+				return r;
 	}
 	return 0;
 }
@@ -238,6 +239,14 @@ static const char *type_word(enum flag_type type)
 	return words[type];
 }
 
+static bool is_repeated(const struct flag *table, const struct flag *row)
+{
+	for (const struct flag *f = table; f < row; f++)
+		if (f->name && strcmp(f->name, row->name) == 0)
+			return true;
+	return false;
+}
+
 void flags_help(const struct flag *table)
 {
 	static const char *const notes[] = {
@@ -249,6 +258,8 @@ void flags_help(const struct flag *table)
 			printf("\n%s:\n\n", f->help);
 			continue;
 		}
+		if (is_repeated(table, f))
+			continue;
 		printf("  %s%s%s\n        %s", f->name[1] ? "--" : "-", f->name, type_word(f->type), f->help);
 		if (f->initial && f->initial[0] && strcmp(f->initial, "false") != 0)
 			printf(" (default %s)", f->initial);

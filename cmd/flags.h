@@ -53,6 +53,7 @@ struct flag {
 
 /*
  * Fills what the table says with defaults and then with the arguments; texts are borrowed from argv or live in the arena.
+ * A name that several rows have is one flag that fills all of them.
  * `later` gets the names of flags given that have no effect yet ("--a, --b"). Returns 0, or 2 (the exit code) after a
  * message.
  */

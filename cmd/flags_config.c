@@ -1,5 +1,7 @@
 #include "cmd/flags_config.h"
 
+#include <stdlib.h>
+
 #include "codec/time.h"
 
 enum { DEPTH_MAX = 8 };
@@ -53,6 +55,19 @@ static int read_int(const struct field *f, str text, struct val *ret, struct err
 	return 0;
 }
 
+static int read_double(str text, struct val *ret, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	const char *p = arena_str(&a, text).p;
+	char *end;
+	double d = strtod(p, &end);
+
+	if (!text.n || *end)
+		return err_set(err, ERR_BAD_REQUEST, "strconv.ParseFloat: parsing \"" STR_FMT "\": invalid syntax", STR_ARG(text));
+	*ret = val_of_double(d);
+	return 0;
+}
+
 static int read_one(const struct field *f, str text, struct val *ret, struct err *err)
 {
 	int64_t ns;
@@ -63,6 +78,8 @@ static int read_one(const struct field *f, str text, struct val *ret, struct err
 	case KIND_INT64:
 	case KIND_UINT32:
 	case KIND_UINT64: return read_int(f, text, ret, err);
+	case KIND_FLOAT:
+	case KIND_DOUBLE: return read_double(text, ret, err);
 	case KIND_DURATION: *ret = VAL_STR(text); return duration_parse(text, &ns, err);
 	default: *ret = VAL_STR(text); return 0;
 	}

@@ -3,6 +3,7 @@
 #define C8S_CMD_KUBE_APISERVER_H
 
 #include "apiserver/apiserver.h"
+#include "apiserver/pki.h"
 #include "apiserver/runtime_config.h"
 #include "cmd/flags.h"
 
@@ -38,9 +39,19 @@ struct kube_apiserver {
 	struct apiserver_options options;
 	struct runtime_config *runtime_config;
 	const char *service_ip;       /* the first of the service range: that of the service "kubernetes" */
+	/* ---- of the run ---- */
+	struct pki_options pki;       /* what is made because no flag names it */
+	const char *admin_conf;       /* set when it serves and has written one */
+	int lock_fd;                  /* of the data directory; -1: none */
 };
+
+#define KUBE_APISERVER_INIT(arena_) { .arena = (arena_), .lock_fd = -1 }
 
 /* Checks with Kubernetes' texts and fills options, runtime_config and service_ip. */
 int kube_apiserver_complete(struct kube_apiserver *k, struct err *err);
+/* (suspends) Makes what no flag names, and serves until canceled. on_ready: it serves; must not suspend. */
+int kube_apiserver_run(struct kube_apiserver *k, void (*on_ready)(struct apiserver *s, void *arg), void *arg, struct err *err);
+/* A line on standard output: where it serves, and how to use it. */
+void kube_apiserver_say_ready(const struct kube_apiserver *k, const char *name);
 
 #endif

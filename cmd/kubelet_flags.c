@@ -139,6 +139,7 @@ const struct flag kubelet_flags[] = {
 	{ "image-credential-provider-bin-dir", FLAG_STRING, AT(image_credential_provider_bin_dir), NULL, "folder with programs that get credentials for images" },
 	{ "image-credential-provider-config", FLAG_STRING, AT(image_credential_provider_config), NULL, "file, or folder of files, with CredentialProviderConfig" },
 	{ "kubeconfig", FLAG_STRING, AT(kubeconfig), NULL, "how to reach the API server; none: static pods only" },
+	{ "local-path-root", FLAG_STRING, AT(local_path_root), NULL, "folder of volumes of the class local-path; those that are gone are removed from it" },
 	{ "lock-file", FLAG_STRING, AT(lock_file), NULL, "file that only one kubelet at a time holds" },
 	{ "node-ip", FLAG_STRING, AT(node_ip), NULL, "address of the node, or one of each family with a comma; :: prefers IPv6" },
 	{ "node-labels", FLAG_LIST, AT(node_labels), NULL, "labels that the node registers with: a=b,c=d" },

@@ -274,6 +274,7 @@ int kubelet_complete(const struct kubelet_flags *f, struct arena *a, struct kube
 		.node_labels = read_labels(a, f->node_labels),
 		.image_credential_provider_config = unless_empty(f->image_credential_provider_config),
 		.image_credential_provider_bin_dir = unless_empty(f->image_credential_provider_bin_dir),
+		.local_path_root = unless_empty(f->local_path_root) ? absolute(a, f->local_path_root) : NULL,
 		.dead_per_container = (int)MIN(f->dead_per_container, (int64_t)INT_MAX),
 		.dead_total = (int)MIN(f->dead_total, (int64_t)INT_MAX), .dead_min_age_ns = f->dead_min_age_ns,
 	};

@@ -4,15 +4,15 @@
 #include "cmd/cmd.h"
 
 static const struct command *const commands[] = {
-	&cmd_certs, &cmd_cni, &cmd_convert, &cmd_crictl, &cmd_image, &cmd_kube_apiserver, &cmd_kubelet, &cmd_runc, &cmd_runtime, &cmd_store,
-	&cmd_version,
+	&cmd_certs, &cmd_cni, &cmd_control_plane, &cmd_convert, &cmd_crictl, &cmd_hollow, &cmd_image, &cmd_kube_apiserver, &cmd_kube_controller_manager,
+	&cmd_kube_scheduler, &cmd_kubelet, &cmd_runc, &cmd_runtime, &cmd_store, &cmd_version, &cmd_why,
 };
 
 static void print_overview(FILE *out)
 {
 	fprintf(out, "c8s - Kubernetes in C\n\nUsage: c8s COMMAND [OPTIONS]\n\nCommands:\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		fprintf(out, "  %-15s %s\n", commands[i]->name, commands[i]->summary);
+		fprintf(out, "  %-24s %s\n", commands[i]->name, commands[i]->summary);
 	fprintf(out, "\n'c8s COMMAND --help' shows the manual of a command.\n");
 }
 

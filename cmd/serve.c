@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include "base/fiber_io.h"
 #include "base/log.h"
 #include "base/loop.h"
+
+enum { VERBOSE_DEBUG = 4 };
 
 struct serving {
 	int (*fn)(void *arg, struct err *err);
@@ -72,4 +75,15 @@ int cmd_serve(const char *name, int (*fn)(void *arg, struct err *err), void *arg
 		r = loop_run(loop, run, &s, err);
 	(void)close(s.signal_fd);
 	return r;
+}
+
+int cmd_set_logging(const struct command *c, const char *format, int64_t verbosity)
+{
+	if (strcmp(format, "json") == 0)
+		log_set_format(LOG_FORMAT_JSON);
+	else if (strcmp(format, "text") != 0)
+		return cmd_usage(c, "--logging-format: unsupported log format '%s'; give text or json", format);
+	if (verbosity >= VERBOSE_DEBUG)
+		log_set_level(LOG_LEVEL_DEBUG);
+	return 0;
 }

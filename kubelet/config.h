@@ -22,6 +22,7 @@ struct kubelet_options {
 	const char *hostname_override, *node_ip;         /* node_ip: one, or two of both families with a comma */
 	struct val node_labels;                          /* map */
 	const char *image_credential_provider_config, *image_credential_provider_bin_dir;
+	const char *local_path_root;                     /* local_path.h; NULL: nothing is removed */
 	/* What collect.h keeps of dead containers. */
 	int dead_per_container, dead_total;              /* 1; -1: any number */
 	int64_t dead_min_age_ns;

@@ -9,6 +9,7 @@
 #include "codec/types.h"
 #include "codec/quantity.h"
 #include "kubelet/kubelet_priv.h"
+#include "kubelet/local_path.h"
 #include "kubelet/node_machine.h"
 #include "kubelet/pod_rules.h"
 #include "kubelet/pods_priv.h"
@@ -378,6 +379,8 @@ static void csi_problem(void *arg, str text)
 {
 	struct kubelet *k = arg;
 
+	if (str_eq(text, k->csi_problem))
+		return;
 	k->csi_problem = arena_str(&k->arena, text);
 	node_keeper_hurry(k->node_keeper);
 }
@@ -609,6 +612,12 @@ static int run_stats(struct kubelet *k, struct err *err) { return stats_run(k->s
 static int run_objects(struct kubelet *k, struct err *err) { return objects_run(k->objects, err); }
 static int run_allocation(struct kubelet *k, struct err *err) { return pods_allocation_run(k->pods, err); }
 static int run_devices(struct kubelet *k, struct err *err) { return devices_run(k->devices, err); }
+
+static int run_local_path(struct kubelet *k, struct err *err)
+{
+	return kubelet_local_path_run(&(struct local_path_options){ .client = k->client, .node_name = k->node.name, .root = k->options->local_path_root }, err);
+}
+
 static int run_certificates(struct kubelet *k, struct err *err) { return certificates_run(k->certificates, err); }
 
 static int run_shutdown(struct kubelet *k, struct err *err)
@@ -800,6 +809,7 @@ static int run_parts(struct kubelet *k, void (*on_ready)(void *arg), void *arg, 
 		{ k, "certificates", run_certificates, !k->certificates, NULL }, { k, "volumes", refresh_volumes, false, NULL },
 		{ k, "objects", run_objects, false, NULL }, { k, "allocation", run_allocation, false, NULL },
 		{ k, "clean", clean_up, false, NULL }, { k, "images", collect_images, false, NULL }, { k, "shutdown", run_shutdown, false, NULL },
+		{ k, "local path", run_local_path, !k->client || !k->options->local_path_root, NULL },
 	};
 	CLEANUP(fiber_group_done) struct fiber_group g;
 

@@ -19,7 +19,7 @@
  *	stats.h          figures                          eviction.h  pods end when the node runs short
  *	collect.h        what nobody needs any more       devices.h   device plugins
  *	register.h       the Node object is kept, leases, certificates, shutdown
- *	server.h         the HTTP API on 10250
+ *	server.h         the HTTP API on 10250            local_path.h  folders of volumes that are gone
  */
 #ifndef C8S_KUBELET_KUBELET_H
 #define C8S_KUBELET_KUBELET_H

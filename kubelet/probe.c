@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "codec/atoms.h"
 #include "kubelet/probe_priv.h"
+#include "machinery/conditions.h"
 
 enum { KINDS = 3, RETRIES = 3 };
 
@@ -247,14 +248,6 @@ static struct val status_of(struct val pod, str name)
 		if (str_eq(val_str(*s, name), name))
 			return *s;
 	return VAL_EMPTY;
-}
-
-static bool pod_is_ready(struct val pod)
-{
-	VAL_EACH(c, val_get(pod, status, conditions))
-		if (str_eq(val_str(*c, type), STR("Ready")))
-			return str_eq(val_str(*c, status), STR("True"));
-	return false;
 }
 
 static enum probe_result initial_result(const struct target *t, enum probe_kind kind)

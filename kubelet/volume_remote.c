@@ -1,100 +1,85 @@
 /*
- * Usage of volumes that are on another machine. One that does not answer holds the thread that asks it, for as long as that lasts: so there
- * is a thread for all such volumes together, nobody waits for it longer than a moment, and while it hangs they are not measured. The
- * other volumes and the pool of threads do not notice.
+ * Usage of volumes that are on another machine. One that does not answer holds the thread that asks it, for as long as that lasts: so one
+ * thread at a time asks for all such volumes together, nobody waits for it longer than a moment, and while it hangs they are not measured. The
+ * other volumes, the pool of threads and the end of the kubelet do not notice: no fiber waits for that thread, which may go on to the last.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/fiber_io.h"
 #include "base/mem.h"
 #include "kubelet/volume_priv.h"
 
-enum { PATIENCE_MS = 2000 };
+enum { PATIENCE_MS = 2000, LOOK_MS = 20 };
 
-struct volume_remote {
-	unsigned refs;                   /* of its owner, and of the question under way */
-	struct worker *thread;           /* NULL: not needed yet */
-	bool busy, hangs;                /* hangs: for too long */
-	struct fiber_cond answered;
-};
-
-/* Belongs to the one who asks and to the fiber that waits for the thread. */
+/* Belongs to the one who asks, to the thread, and to the remote while it is under way. */
 struct question {
-	unsigned refs;
-	struct volume_remote *remote;
+	_Atomic unsigned refs;
+	atomic_bool done;                /* what follows but for path is the thread's until then */
 	volume_measure *measure;
 	struct volume volume;
 	int64_t bytes, inodes;
-	bool done;
 	int result;
 	struct err err;
 	char path[];
 };
 
-struct volume_remote *volume_remote_new(void)
-{
-	struct volume_remote *m = mem_zalloc(sizeof(*m));
+struct volume_remote {
+	struct question *open;           /* the one that was asked last; NULL: it is answered */
+	bool hangs;                      /* for too long */
+};
 
-	m->refs = 1;
-	fiber_cond_init(&m->answered, "a volume on another machine");
-	return m;
+struct volume_remote *volume_remote_new(void) { return mem_zalloc(sizeof(struct volume_remote)); }
+
+static void question_unref(struct question *q)
+{
+	if (atomic_fetch_sub(&q->refs, 1) == 1)
+		free(q);
 }
 
 void volume_remote_free(struct volume_remote *m)
 {
-	if (--m->refs)
-		return;
-	worker_stop(m->thread);
+	if (m->open)
+		question_unref(m->open);
 	free(m);
 }
 
-static void question_unref(struct question *q)
-{
-	if (--q->refs == 0)
-		free(q);
-}
-
-static int measure_in_thread(void *arg, struct err *err)
+static void *measure_main(void *arg)
 {
 	struct question *q = arg;
 
-	return q->measure(&q->volume, &q->bytes, &q->inodes, err);
-}
-
-static int measure_main(void *arg)
-{
-	struct question *q = arg;
-	struct volume_remote *m = q->remote;
-
-	q->result = worker_run(m->thread, measure_in_thread, q, &q->err);
-	q->done = true;
-	m->busy = m->hangs = false;
-	fiber_cond_broadcast(&m->answered);
-	volume_remote_free(m);
+	q->result = q->measure(&q->volume, &q->bytes, &q->inodes, &q->err);
+	atomic_store(&q->done, true);
 	question_unref(q);
-	return 0;
+	return NULL;
+}
+
+static bool is_free(struct volume_remote *m)
+{
+	if (m->open && atomic_load(&m->open->done)) {
+		question_unref(TAKE(m->open));
+		m->hangs = false;
+	}
+	return !m->open;
 }
 
 static int begin(struct volume_remote *m, volume_measure *measure, const struct volume *v, struct question **ret, struct err *err)
 {
-	int r = m->thread ? 0 : worker_start("volumes", &m->thread, err);
 	size_t n = strlen(v->path) + 1;
-
-	if (r < 0)
-		return r;
 	struct question *q = mem_zalloc(sizeof(*q) + n);
+	pthread_t thread;
+
 	memcpy(q->path, v->path, n);
-	q->refs = 2;
-	q->remote = m;
+	atomic_store(&q->refs, 3);
 	q->measure = measure;
 	q->volume = (struct volume){ .kind = v->kind, .path = q->path };
-	if ((r = fiber_spawn(measure_main, q, NULL, err, "volume usage")) < 0) {
+	int e = pthread_create(&thread, NULL, measure_main, q);
+	if (e) {
 		free(q);
-		return r;
+		return err_sys(err, e, "start the thread of volumes");
 	}
-	m->busy = true;
-	m->refs++;
-	*ret = q;
+	(void)pthread_detach(thread);
+	*ret = m->open = q;
 	return 0;
 }
 
@@ -102,18 +87,20 @@ int volume_remote_usage(struct volume_remote *m, volume_measure *measure, const 
 			struct err *err)
 {
 	struct question *q = NULL;
-	int r = 0;
+	int r = fiber_check(err);
 
+	if (r < 0)
+		return r;
 	{
-		DEADLINE_SCOPE(m->hangs ? 0 : PATIENCE_MS);
-		while (m->busy && fiber_cond_wait(&m->answered, NULL) >= 0)
+		DEADLINE_SCOPE(!is_free(m) && m->hangs ? 0 : PATIENCE_MS);
+		while (!is_free(m) && fiber_sleep_ms(LOOK_MS, NULL) >= 0)
 			;
-		if (!m->busy)
+		if (is_free(m))
 			r = begin(m, measure, v, &q, err);
-		while (q && !q->done && fiber_cond_wait(&m->answered, NULL) >= 0)
+		for (int64_t ms = 1; q && !atomic_load(&q->done) && fiber_sleep_ms(ms, NULL) >= 0; ms = MIN(2 * ms, (int64_t)LOOK_MS))
 			;
 	}
-	if (r == 0 && (r = fiber_check(err)) == 0 && (!q || !q->done)) {
+	if (r == 0 && (r = fiber_check(err)) == 0 && (!q || !atomic_load(&q->done))) {
 		m->hangs = true;
 		r = err_set(err, ERR_UNAVAILABLE, "a machine that has volumes does not answer");
 	}
