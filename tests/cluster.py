@@ -50,6 +50,7 @@ class Answer:
 
 class Server:
     """One API server. extra: more flags. Restarting it keeps its data."""
+    command = "kube-apiserver"
 
     def __init__(self, folder, *extra):
         self.folder, self.extra, self.process, self.port = folder, extra, None, 0
@@ -65,7 +66,7 @@ class Server:
         with open(self.log, "ab") as log:
             begin = log.tell()
             self.process = subprocess.Popen(
-                [C8S, "kube-apiserver", "--data-dir", os.path.join(self.folder, "data"), "--bind-address", "127.0.0.1",
+                [C8S, self.command, "--data-dir", os.path.join(self.folder, "data"), "--bind-address", "127.0.0.1",
                  "--secure-port", str(self.port), "--token-auth-file", self.tokens, *self.extra], stdout=log, stderr=log)
 
         def ready():
@@ -127,6 +128,58 @@ class Server:
         self.kill(signal.SIGTERM)
         if self.process and self.process.returncode not in (0, -signal.SIGKILL):
             raise RuntimeError(f"the server ended with {self.process.returncode}:\n{self.said()[-6000:]}")
+
+
+class ControlPlane(Server):
+    """API server, controllers and scheduler in one process."""
+    command = "control-plane"
+
+
+class Component:
+    """A program beside the API server, with the kubeconfig that the server has made for it (hollow nodes: the administrator's)."""
+
+    def __init__(self, server, name, *flags):
+        self.name, self.process, self.port = name, None, free_port()
+        data = os.path.join(server.folder, "data")
+        self.log = os.path.join(server.folder, f"{name}-{self.port}.log")
+        pki = os.path.join(data, "pki")
+        own = ["--use-service-account-credentials", "--service-account-private-key-file", f"{pki}/sa.key", "--root-ca-file", f"{pki}/ca.crt",
+               "--cluster-signing-cert-file", f"{pki}/ca.crt", "--cluster-signing-key-file", f"{pki}/ca.key"]
+        kubeconfig = server.kubeconfig if name == "hollow" else os.path.join(data, name.removeprefix("kube-") + ".conf")
+        port = [] if name == "hollow" else ["--bind-address", "127.0.0.1", "--secure-port", str(self.port)]
+        self.line = [C8S, name, "--kubeconfig", kubeconfig, *port, *(own if name == "kube-controller-manager" else []), *flags]
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.line, stdout=log, stderr=log)
+        return self
+
+    def said(self):
+        with open(self.log, "rb") as f:
+            return f.read().decode(errors="replace")
+
+    def wait_said(self, text, seconds=30):
+        def there():
+            if self.process.poll() is not None and text not in self.said():
+                raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.said()[-4000:]}")
+            return text in self.said()
+        wait_until(there, seconds, f"{self.name} to say '{text}'")
+        return self
+
+    def get(self, path, token=None):
+        """Of its port."""
+        c = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=ssl._create_unverified_context())
+        c.request("GET", path, headers={"Authorization": "Bearer " + token} if token else {})
+        r = c.getresponse()
+        answer = Answer(r.status, r.headers, r.read())
+        c.close()
+        return answer
+
+    def kill(self, sig=signal.SIGTERM):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(sig)
+            self.process.wait(60)
+        return self.process.returncode if self.process else None
 
 
 class Etcd:

@@ -127,7 +127,7 @@ def test_life(t):
             t.check("a second server on the port is refused",
                     r.returncode == 1 and f"port {s.port} of 127.0.0.1 is taken by another program" in r.stderr, r.stderr)
             r = run("--data-dir", dir_, command=("certs",))
-            t.check("certs shows when they end", r.returncode == 0 and r.stdout.count("days left), renewed from") == 6, r.stdout + r.stderr)
+            t.check("certs shows when they end", r.returncode == 0 and r.stdout.count("days left), renewed from") == 8, r.stdout + r.stderr)
             code, errors = s.stop()
             t.check("SIGTERM stops it in good order", code == 0, f"exit {code}\n{errors}")
 

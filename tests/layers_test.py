@@ -11,9 +11,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # From top to bottom. Folders in one row do not know each other.
 HOUSE = [
-    ["cmd", "bench", "fuzz", "tests"],
+    ["cmd", "bench", "fuzz", "simulation", "tests"],
     ["kubectl", "trace", "ui"],
-    ["controllers", "scheduler", "kubelet", "proxy", "dns", "ingress", "cloud"],
+    ["controllers", "scheduler", "hollow", "kubelet", "proxy", "dns", "ingress", "cloud"],
     ["client"],
     ["apiserver"],
     ["store"],

@@ -165,11 +165,13 @@ class Watch:
 class Node:
     """config: more of KubeletConfiguration; flags: more flags of the kubelet; server_flags: of the API server. address: of the node; one that
     is not of this machine alone is needed for what the API server passes on to nodes. bare: the kubelet is not started yet, and finds no
-    network when it is. Its kubeconfig is the administrator's; "": it has none."""
+    network when it is. Its kubeconfig is the administrator's; "": it has none. loops: there are a controller manager and a scheduler, too; without
+    them pods need the name of the node, and make_namespace() puts there what controllers would."""
+    node, subnet = NODE, "10.214.0.0/16"
 
-    def __init__(self, runtime="c8s", config=None, flags=(), server_flags=(), apart=False, address="127.0.0.1", bare=False):
+    def __init__(self, runtime="c8s", config=None, flags=(), server_flags=(), apart=False, address="127.0.0.1", bare=False, loops=False):
         self.runtime, self.more, self.flags, self.apart = runtime, config or {}, flags, apart
-        self.address, self.bare = address, bare
+        self.address, self.bare, self.loops = address, bare, {"kube-controller-manager": None, "kube-scheduler": None} if loops else {}
         self.name = f"c8s-test-node-{random.randrange(1 << 32):08x}"
         self.folder = tempfile.mkdtemp(prefix=self.name + "-")
         self.cgroup = "/" + self.name
@@ -191,7 +193,7 @@ class Node:
         with open(os.path.join(self.net, "10-test.conflist"), "w") as f:
             json.dump({"cniVersion": "1.0.0", "name": self.name, "plugins": [
                 {"type": "bridge", "bridge": self.bridge, "isGateway": True, "hairpinMode": True,
-                 "ipam": {"type": "host-local", "dataDir": os.path.join(self.folder, "ipam"), "ranges": [[{"subnet": "10.214.0.0/16"}]],
+                 "ipam": {"type": "host-local", "dataDir": os.path.join(self.folder, "ipam"), "ranges": [[{"subnet": self.subnet}]],
                           "routes": [{"dst": "0.0.0.0/0"}]}},
                 {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}]}, f)
 
@@ -233,6 +235,26 @@ class Node:
         if self.runtime_process.poll() is not None:
             raise RuntimeError(f"the runtime ended with {self.runtime_process.returncode}:\n{said()[-4000:]}")
 
+    def loop_flags(self, name):
+        pki = os.path.join(self.server.folder, "data", "pki")
+        if name == "kube-scheduler":
+            return ["--kube-api-qps", "1000", "--kube-api-burst", "2000"]
+        return ["--use-service-account-credentials", "--service-account-private-key-file", f"{pki}/sa.key", "--root-ca-file", f"{pki}/ca.crt",
+                "--cluster-signing-cert-file", f"{pki}/ca.crt", "--cluster-signing-key-file", f"{pki}/ca.key", "--allocate-node-cidrs",
+                "--cluster-cidr", "10.244.0.0/16", "--kube-api-qps", "1000", "--kube-api-burst", "2000"]
+
+    def start_loop(self, name):
+        """The controller manager or the scheduler, with its own kubeconfig."""
+        kubeconfig = os.path.join(self.server.folder, "data", name.removeprefix("kube-") + ".conf")
+        with open(os.path.join(self.folder, name + ".log"), "ab") as log:
+            self.loops[name] = subprocess.Popen([C8S, name, "--kubeconfig", kubeconfig, "--secure-port", "0", "--v=4", *self.loop_flags(name)],
+                                                stdout=log, stderr=log)
+
+    def stop_loop(self, name, sig=signal.SIGTERM):
+        if self.loops[name]:
+            self.loops[name].send_signal(sig)
+            self.loops[name].wait(30)
+
     def endpoint(self):
         return self.containerd.endpoint if self.containerd else f"unix://{self.state}/cri.sock"
 
@@ -258,7 +280,7 @@ class Node:
         with open(self.log, "ab") as log:
             begin = log.tell()
             self.process = subprocess.Popen([C8S, "kubelet", *client, "--config", self.configure(), "--root-dir", self.root, "--cert-dir",
-                                             f"{self.root}/pki", "--hostname-override", NODE, "--node-ip", self.address, "--v=4", *inside,
+                                             f"{self.root}/pki", "--hostname-override", self.node, "--node-ip", self.address, "--v=4", *inside,
                                              *self.flags], stdout=log, stderr=log)
         return begin
 
@@ -298,6 +320,8 @@ class Node:
             self.containerd.start()
         if self.apart:
             self.start_runtime()
+        for name in self.loops:
+            self.start_loop(name)
         self.image = self.put_image("busybox", images.Image(images.busybox(), config={"Cmd": ["sh"]}))
         self.make_namespace("default")
         if self.bare:
@@ -310,13 +334,17 @@ class Node:
         """With what controllers put into each: a service account, and the certificate of the API server."""
         if name != "default":
             self.server.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        if self.loops:
+            for path in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
+                wait_until(lambda: self.get(f"/api/v1/namespaces/{name}/{path}").status == 200, 30, f"{path} of {name}")
+            return
         self.server.request("POST", f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
         with open(os.path.join(self.server.folder, "data", "pki", "ca.crt")) as f:
             ca = f.read()
         self.server.request("POST", f"/api/v1/namespaces/{name}/configmaps", {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": ca}})
 
     def is_ready(self):
-        r = self.get("/api/v1/nodes/" + NODE)
+        r = self.get("/api/v1/nodes/" + self.node)
         return r.status == 200 and any(c["type"] == "Ready" and c["status"] == "True" for c in r.json["status"].get("conditions", []))
 
     def put_image(self, name, image, tag="1"):
@@ -335,7 +363,7 @@ class Node:
         """A pod for this node with one container; spec and container: more of both."""
         c = {"name": "c", "image": self.image, "command": list(command), **container}
         return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
-                "spec": {"nodeName": NODE, "terminationGracePeriodSeconds": 1, "containers": [c], **(spec or {})}}
+                "spec": {"nodeName": self.node, "terminationGracePeriodSeconds": 1, "containers": [c], **(spec or {})}}
 
     def create(self, pod):
         r = self.server.request("POST", f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
@@ -454,7 +482,22 @@ class Node:
             except OSError:
                 pass  # it has ended
 
+    def end_loops(self):
+        """Controllers have to let go of what they hold before they end."""
+        try:
+            names = [n["metadata"]["name"] for n in self.get("/api/v1/namespaces").json["items"]]
+            for name in names:
+                if name != "default" and not name.startswith("kube-"):
+                    self.server.request("DELETE", "/api/v1/namespaces/" + name)
+            wait_until(lambda: not self.get("/api/v1/pods").json["items"], 20, "the end of all pods")
+        except Exception as e:  # what is left is removed without them
+            print(f"# {e}")
+        for name in self.loops:
+            self.stop_loop(name)
+
     def close(self):
+        if self.loops:
+            self.end_loops()
         if self.process and self.process.poll() is None:
             for name in os.listdir(self.manifests):
                 os.unlink(os.path.join(self.manifests, name))
@@ -471,6 +514,9 @@ class Node:
             self.containerd.close()
         self.server.kill(signal.SIGTERM)
         self.registry.__exit__()
+        self.clean()
+
+    def clean(self):
         self.kill_rest()
         wait_until(lambda: tap.remove_cgroups(self.cgroup), 10, f"the end of {self.cgroup}")
         with open("/proc/self/mountinfo") as f:
@@ -480,3 +526,24 @@ class Node:
 
     def __exit__(self, *_):
         self.close()
+
+
+class AnotherNode(Node):
+    """A second node in the cluster of the first, with the same images. It ends as by a power failure."""
+    node, subnet = "n2", "10.215.0.0/16"
+
+    def __init__(self, first, **more):
+        super().__init__(**more)
+        self.server, self.registry, self.image = first.server, first.registry, first.image
+
+    def start(self):
+        self.net = os.path.join(self.folder, "net.d")
+        os.makedirs(self.net)
+        self.write_network()
+        self.start_kubelet()
+        wait_until(self.is_ready, 30, "the node to be ready")
+        return self
+
+    def close(self):
+        self.kill_kubelet()
+        self.clean()

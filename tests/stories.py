@@ -40,10 +40,10 @@ TOPICS = ("pod-", "probe-", "hook-", "term-", "env-", "vol-", "net-", "sec-", "s
 
 # Stories that are not played.
 UNPLAYED = {
-    "pod-scheduling-gates": "is about the scheduler",
-    "term-delete-pending-unscheduled": "is about the scheduler",
-    "vol-generic-ephemeral-no-class": "is about the scheduler and the controller of volumes",
-    "sec-pod-security-admission": "is about the controller of replica sets",
+    "pod-scheduling-gates": "is about the scheduler: see loops.py",
+    "term-delete-pending-unscheduled": "is about the scheduler: see loops.py",
+    "vol-generic-ephemeral-no-class": "is about the scheduler and the controller of volumes: see loops.py",
+    "sec-pod-security-admission": "is about the controller of replica sets: see loops.py",
     "sec-procmount-hostusers": "containerd of the stories could not make user namespaces, ours can",
     "term-delete-during-crashloop": "the deletion met a container that was just being started again, by chance",
 }
@@ -63,8 +63,19 @@ DIFFERENT = {
 # What in a story is an artefact of where it was recorded, and what is right.
 OTHERWISE = {"pod-oomkilled": ('"reason": "Error"', '"reason": "OOMKilled"')}
 
-PATHS = {"Pod": "/api/v1/namespaces/{}/pods", "ConfigMap": "/api/v1/namespaces/{}/configmaps", "Secret": "/api/v1/namespaces/{}/secrets",
-         "Service": "/api/v1/namespaces/{}/services", "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses"}
+# Where kinds are served: group and version, plural; those of the second table are of no namespace.
+NAMESPACED = {
+    "Pod": "api/v1 pods", "ConfigMap": "api/v1 configmaps", "Secret": "api/v1 secrets", "Service": "api/v1 services", "Endpoints": "api/v1 endpoints",
+    "Event": "api/v1 events", "LimitRange": "api/v1 limitranges", "PersistentVolumeClaim": "api/v1 persistentvolumeclaims",
+    "ReplicationController": "api/v1 replicationcontrollers", "ResourceQuota": "api/v1 resourcequotas", "Deployment": "apis/apps/v1 deployments",
+    "ReplicaSet": "apis/apps/v1 replicasets", "DaemonSet": "apis/apps/v1 daemonsets", "StatefulSet": "apis/apps/v1 statefulsets",
+    "ControllerRevision": "apis/apps/v1 controllerrevisions", "Job": "apis/batch/v1 jobs", "CronJob": "apis/batch/v1 cronjobs",
+    "EndpointSlice": "apis/discovery.k8s.io/v1 endpointslices", "Lease": "apis/coordination.k8s.io/v1 leases",
+    "PodDisruptionBudget": "apis/policy/v1 poddisruptionbudgets", "HorizontalPodAutoscaler": "apis/autoscaling/v2 horizontalpodautoscalers"}
+CLUSTER_WIDE = {
+    "RuntimeClass": "apis/node.k8s.io/v1 runtimeclasses", "Node": "api/v1 nodes", "Namespace": "api/v1 namespaces",
+    "PersistentVolume": "api/v1 persistentvolumes", "StorageClass": "apis/storage.k8s.io/v1 storageclasses",
+    "PriorityClass": "apis/scheduling.k8s.io/v1 priorityclasses", "CertificateSigningRequest": "apis/certificates.k8s.io/v1 certificatesigningrequests"}
 PATCHES = {"merge": "application/merge-patch+json", "strategic": "application/strategic-merge-patch+json", "json": "application/json-patch+json"}
 # What other programs than the kubelet say, and say differently.
 WORDS = [
@@ -74,6 +85,7 @@ WORDS = [
     (re.compile(r"unable to start container process: (program: )?exec"), "unable to start container process: exec"),
     (re.compile(r"[Nn]o such file or directory"), "no such file or directory"),
     (re.compile(r"failed to resolve (image|reference \"[^\"]*\"): failed to do request: Head \"https?:"), "failed to resolve image: Head \"https:"),
+    (re.compile(r"(dial tcp: lookup|look up) ([\w.-]+)( on [\d.:]+)?: no such host"), r"look up \2: no such host"),
     # kubectl, whose version is Debian's
     (re.compile(r"force deleted from NS namespace"), "force deleted"),
     (re.compile(r"All commands and output from this session will be recorded in container logs, including credentials and sensitive information "
@@ -84,11 +96,17 @@ WORDS = [
     (re.compile(r"used: \d+, capacity: \d+"), "used: <n>, capacity: <n>"),
     (re.compile(r"ls: /proc/\d+: no such file or directory\n"), ""),
     # clocks
-    (re.compile(r"\b20\d\d-\d\d-\d\dT[\d:.]+Z|\bT\+[\d.]+s\b"), "<time>"),
+    (re.compile(r"\b20\d\d-\d\d-\d\dT[\d:.]+Z|\bT[+-][\d.]+s\b"), "<time>"),
     (re.compile(r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d+ \d\d:\d\d\b"), "<time>"),
 ]
 # Of cgroup v1: what a pod without a limit is told to have.
 NO_LIMIT = "9007199254740988Ki"
+
+
+def kind_path(kind, namespace=None):
+    """The collection of a kind in a namespace, or everywhere."""
+    group, plural = (NAMESPACED.get(kind) or CLUSTER_WIDE[kind]).split()
+    return f"/{group}/namespaces/{namespace}/{plural}" if namespace and kind in NAMESPACED else f"/{group}/{plural}"
 
 
 def folder():
@@ -97,12 +115,12 @@ def folder():
     return path if os.path.isdir(path) else None
 
 
-def load(path):
-    """All stories of pods, long ones first."""
+def load(path, topics=TOPICS):
+    """All stories of these topics (of pods), long ones first."""
     found = []
     for file in glob.glob(os.path.join(path, "*.json")):
         name = os.path.basename(file)
-        if name.startswith(TOPICS):
+        if name.startswith(topics):
             with open(file) as f:
                 found.append(json.loads(f.read().replace(*OTHERWISE.get(name.removesuffix(".json"), ("", "")))))
     return sorted(found, key=lambda s: -s["durationMs"])
@@ -112,13 +130,13 @@ def load(path):
 
 TEXTS = [(re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<uid>"), (re.compile(r"\b[0-9a-f]{64}\b"), "<id>"),
          (re.compile(r"\b[0-9a-f]{32}\b"), "<hash>"), (re.compile(r"<(uid|id|podIP|clusterIP)\d+>"), r"<\1>"),
-         (re.compile(r"\b10\.(214|244)\.\d+\.\d+\b"), "<podIP>"), (re.compile(r"\b10\.96\.(?!0\.)\d+\.\d+\b"), "<clusterIP>"),
+         (re.compile(r"\b10\.(21[45]|244)\.\d+\.\d+\b"), "<podIP>"), (re.compile(r"\b10\.96\.(?!0\.)\d+\.\d+\b"), "<clusterIP>"),
          (re.compile(r"kube-api-access-(\{r\}|\w{5})"), "kube-api-access-<r>"),
          (re.compile(r"T_HIP=127.0.0.1\b"), "T_HIP=<nodeIP>"), (re.compile(r"\.\.20\d\d(_\d\d){5}\.\d+"), "..<time>")]
 
 
 def plain(value, names):
-    """Texts without what is different in each run; names: what stands for what."""
+    """Texts without what is different in each run; names: what stands for what, texts or patterns."""
     if isinstance(value, dict):
         return {plain(k, names): plain(v, names) for k, v in value.items()}
     if isinstance(value, list):
@@ -126,7 +144,7 @@ def plain(value, names):
     if not isinstance(value, str):
         return value
     for old, new in names.items():
-        value = value.replace(old, new)
+        value = value.replace(old, new) if isinstance(old, str) else old.sub(new, value)
     for pattern, new in TEXTS + WORDS:
         value = pattern.sub(new, value)
     return value
@@ -255,9 +273,9 @@ def between(state, passed):
     return True
 
 
-def is_between(state, theirs, at):
+def is_between(state, theirs, at, steps):
     """Between the story's state of that number and one of the next, if those before that came and went."""
-    for last in range(at + 1, min(at + 4, len(theirs))):
+    for last in range(at + 1, min(at + steps, len(theirs))):
         if between(state, theirs[at:last + 1]):
             return True
         if last + 1 < len(theirs) and theirs[last + 1].t - theirs[last].t > SKIP_MS:
@@ -270,10 +288,14 @@ FAILED = ("RunContainerError", "PostStartHookError")
 
 
 def same(ours, theirs):
-    """Are they equal, but for containers of ours that already say that they wait for their next run, where theirs still show the end of the last
-    one, or why it failed? (The kubelet of the stories tells the first when the wait is over.)"""
+    """Are they equal, but for containers of ours that already say that they wait for their next run or pull, where theirs still show the end of
+    the last one, or why it failed? (The kubelet of the stories tells the first when the wait is over.)"""
     a, b = dict(ours.leaves), dict(theirs.leaves)
     for path, reason in ours.leaves.items():
+        message = path.removesuffix("reason") + "message"
+        if CONTAINER.fullmatch(path) and reason == "ImagePullBackOff" and b.get(path) == "ErrImagePull" and a[message].endswith(
+                f": ErrImagePull: {b.get(message)}"):
+            a[path], a[message] = b[path], b[message]
         if not (m := CONTAINER.fullmatch(path)) or reason != "CrashLoopBackOff" or b.get(path) not in (None, *FAILED):
             continue
         last = m[1] + ".lastState.terminated."
@@ -304,13 +326,13 @@ def progress(theirs, ours):
     return max((found for _, found in follow(theirs, ours) if found is not None), default=-1)
 
 
-def compare_states(obj, theirs, ours):
+def compare_states(obj, theirs, ours, late_ms=LATE_MS, steps=4):
     """The differences, as lines."""
     lines, at, came, before = [], -1, 0, None
     for o, found in follow(theirs, ours):
         quick, before = before and o.t - before.t < SKIP_MS, o
         if found is None:
-            if at >= 0 and is_between(o, theirs, at):
+            if at >= 0 and is_between(o, theirs, at, steps):
                 continue
             near = min(theirs[max(at, 0):], key=lambda s: len(set(s.leaves.items()) ^ set(o.leaves.items())))
             lines.append(f"{obj} at {o.t} ms: no such state; nearest (of {near.t} ms): {o.difference(near)}")
@@ -318,7 +340,7 @@ def compare_states(obj, theirs, ours):
         for j in range(at + 1, found):
             if theirs[j + 1].t - theirs[j].t > SKIP_MS and not (quick and ran_between(theirs[j], o)):
                 lines.append(f"{obj} at {o.t} ms: the state of {theirs[j].t} ms is missing: {theirs[j].difference(theirs[max(j - 1, 0)])}")
-        if found > at >= 0 and o.t - max(came - theirs[at].t, 0) > theirs[found].t + LATE_MS:
+        if found > at >= 0 and o.t - max(came - theirs[at].t, 0) > theirs[found].t + late_ms:
             lines.append(f"{obj} at {o.t} ms: the state of {theirs[found].t} ms is late, the one before came at {came} ms")
         if found > at:
             at, came = found, o.t
@@ -372,7 +394,9 @@ def reduce_event(event, names):
 
 
 def is_chance(event):
-    """Whether a server listens already when it is probed for the first time."""
+    """Whether a server listens already when it is probed for the first time; whether that kubelet had seen the configmap already."""
+    if "failed to sync configmap cache: timed out" in event.fields["message"]:
+        return True
     return event.count == 1 and event.fields["reason"] == "Unhealthy" and re.search("connection refused|failed to connect", event.fields["message"])
 
 
@@ -409,23 +433,32 @@ def compare_events(theirs, ours):
 # ---- playing ----
 
 class Watcher:
-    """All pods and all events of the API server, as they come; those of each namespace go to its player."""
+    """All objects of some kinds of the API server, as they come; those of each namespace go to its player, those of none to all that want them."""
 
-    def __init__(self, server):
+    def __init__(self, server, kinds):
         self.server, self.players, self.lock = server, {}, threading.Condition()
-        for path in ("/api/v1/pods", "/api/v1/events"):
-            threading.Thread(target=self.watch, args=(path,), daemon=True).start()
+        for kind in kinds:
+            threading.Thread(target=self.watch, args=(kind,), daemon=True).start()
 
-    def watch(self, path):
+    def takers(self, kind, obj):
+        meta = obj["metadata"]
+        if kind in CLUSTER_WIDE:
+            return [p for p in self.players.values() if p.wants(kind, meta["name"])]
+        players = [self.players[ns] for ns in (meta.get("namespace"),) if ns in self.players]
+        if kind == "Event" and meta.get("namespace") == "default":
+            about = obj["involvedObject"]
+            players += [p for p in self.players.values() if p.wants(about["kind"], about["name"])]
+        return players
+
+    def watch(self, kind):
         c = self.server.connect(timeout=None)
-        c.request("GET", path + "?watch=1", headers={"Authorization": "Bearer admin-token"})
+        c.request("GET", kind_path(kind) + "?watch=1", headers={"Authorization": "Bearer admin-token"})
         r = c.getresponse()
         try:
             while line := r.readline():
                 event = json.loads(line)
-                player = self.players.get(event["object"]["metadata"].get("namespace"))
-                if player:
-                    with self.lock:
+                with self.lock:
+                    for player in self.takers(kind, event["object"]):
                         player.take(event["type"], event["object"])
                         self.lock.notify_all()
         except (OSError, ValueError, http.client.HTTPException, AttributeError):
@@ -434,6 +467,9 @@ class Watcher:
 
 class Player:
     """Plays one story in a namespace of its own."""
+
+    KINDS = ("Pod", "Event")
+    PATIENCE_S = 8
 
     def __init__(self, node, watcher, story, number):
         self.node, self.watcher, self.story = node, watcher, story
@@ -444,6 +480,10 @@ class Player:
         self.their_events = story_events(story["events"], {"n2": "n1"})
         self.ours, self.events, self.raw, self.lines = {}, {}, {}, []
         self.begin = time.monotonic()
+
+    def wants(self, kind, name):
+        """Is an object of no namespace of this story?"""
+        return False
 
     def now(self):
         return int((time.monotonic() - self.begin) * 1000)
@@ -472,6 +512,10 @@ class Player:
             self.events[uid] = Happened(self.now(), reduce_event(obj, self.names), 1).numbered(self.events.values())
             self.events[uid].order = len(self.events)
         self.events[uid].seen.append((time.monotonic(), obj.get("count") or 1))
+
+    def real(self, name):
+        """A name of the story, as it is here."""
+        return name
 
     def request(self, method, path, body=None, **headers):
         return self.node.server.request(method, path, body, **headers)
@@ -502,8 +546,11 @@ class Player:
         time.sleep((t - max(before, default=0)) / 1000)
         self.begin += (self.now() - t) / 1000
 
+    def waits(self, action):
+        return not action["do"].startswith("create ")
+
     def path(self, kind, name="", sub=""):
-        p = PATHS[kind].format(self.ns)
+        p = kind_path(kind, self.ns)
         return p + (f"/{name}" if name else "") + (f"/{sub}" if sub else "")
 
     def bind(self, pod):
@@ -518,7 +565,7 @@ class Player:
 
     def create(self, action, manifest):
         body = copy.deepcopy(manifest)
-        if body["kind"] != "RuntimeClass":
+        if body["kind"] in NAMESPACED:
             body["metadata"]["namespace"] = self.ns
         r = self.request("POST", self.path(body["kind"]), body)
         self.compare_answer(action, r)
@@ -529,7 +576,7 @@ class Player:
         if action.get("code") not in (None, r.status):
             self.lines.append(f"{action['do']}: {r.status}, not {action['code']}: {r}")
         elif action.get("answer"):
-            theirs, ours = action["answer"], plain(r.json, self.names)
+            theirs, ours = plain([action["answer"], r.json], self.names)
             ours = {k: v for k, v in ours.items() if k in theirs}
             if ours != theirs:
                 self.lines.append(f"{action['do']}: {json.dumps(ours)}, not {json.dumps(theirs)}")
@@ -628,10 +675,10 @@ class Player:
             if action["do"].startswith("file shows"):
                 self.wait_for_output(after)
                 self.begin += (self.now() - action["t"]) / 1000
-            elif not action["do"].startswith("create "):
+            elif self.waits(action):
                 self.wait_for_turn(action["t"])
             self.act(action, manifests)
-        self.wait(self.at_end, max(self.story["durationMs"] - self.now(), 0) / 1000 + 8)
+        self.wait(self.at_end, max(self.story["durationMs"] - self.now(), 0) / 1000 + self.PATIENCE_S)
         time.sleep(min(self.watched_ms(), WATCH_MS) / 1000)
         with self.watcher.lock:
             del self.watcher.players[self.ns]
@@ -697,7 +744,7 @@ class Player:
         for target, theirs in self.story.get("logs", {}).items():
             name, _, previous = target.partition(" ")
             pod, _, container = name.partition("/")
-            r = self.request("GET", self.path("Pod", pod, "log") + f"?container={container}&previous={'true' if previous else 'false'}")
+            r = self.request("GET", self.path("Pod", self.real(pod), "log") + f"?container={container}&previous={'true' if previous else 'false'}")
             ours = plain(r.body.decode(), self.names)
             if sorted(ours.splitlines()) != sorted(plain(theirs, {}).splitlines()):  # stdout and stderr come as they come
                 lines.append(f"log of {target}: {ours!r}, not {theirs!r}")
