@@ -30,30 +30,51 @@ unsigned node_changes(struct val old, struct val new)
 		events |= EV_NODE_TAINT;
 	if (!same_conditions(val_get(old, status, conditions), val_get(new, status, conditions)))
 		events |= EV_NODE_CONDITION;
+	if (!val_equal(val_get(old, status, declaredFeatures), val_get(new, status, declaredFeatures)))
+		events |= EV_NODE_FEATURES;
 	return events;
 }
 
-/* Less of any resource than before. */
-static bool asks_for_less(struct val old, struct val new)
+/* Less of any resource of the list than before. */
+static bool list_is_less(struct val before, struct val now)
 {
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-
-	if (val_equal(val_get(old, spec, containers), val_get(new, spec, containers)) &&
-	    val_equal(val_get(old, status, containerStatuses), val_get(new, status, containerStatuses)) &&
-	    val_equal(val_get(old, spec, resources), val_get(new, spec, resources)))
-		return false;
-	struct val before = pod_container_resources(&a, val_get(old, spec), A_requests), now = pod_container_resources(&a, val_get(new, spec), A_requests);
 	VAL_EACH_MEMBER(m, before)
 		if (quantity_cmp(quantity_of(m->val), quantity_of(sorted_find(now, atom_str(m->key)))) > 0)
 			return true;
-	/* A resize that the kubelet has finished: what counts is the larger of what is asked for and what is given. */
-	VAL_EACH(c, val_get(old, status, containerStatuses))
-		VAL_EACH(d, val_get(new, status, containerStatuses))
-			if (str_eq(val_str(*c, name), val_str(*d, name)))
-				VAL_EACH_MEMBER(m, val_get(*c, resources, requests))
-					if (quantity_cmp(quantity_of(m->val), quantity_of(val_member(val_get(*d, resources, requests), m->key))) > 0)
-						return true;
 	return false;
+}
+
+static bool statuses_are_less(struct val before, struct val now)
+{
+	if (val_equal(before, now))
+		return false;
+	VAL_EACH(c, before)
+		VAL_EACH(d, now)
+			if (str_eq(val_str(*c, name), val_str(*d, name)) &&
+			    (list_is_less(val_get(*c, resources, requests), val_get(*d, resources, requests)) ||
+			     list_is_less(val_get(*c, allocatedResources), val_get(*d, allocatedResources))))
+				return true;
+	return false;
+}
+
+/* Less of any resource than before; rather too often than not: hints look closer. */
+static bool asks_for_less(struct val old, struct val new)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct val before = val_get(old, spec), now = val_get(new, spec);
+
+	if ((!val_equal(val_get(before, containers), val_get(now, containers)) || !val_equal(val_get(before, initContainers), val_get(now, initContainers))) &&
+	    list_is_less(pod_container_resources(&a, before, A_requests), pod_container_resources(&a, now, A_requests)))
+		return true;
+	if (list_is_less(val_get(before, resources, requests), val_get(now, resources, requests)))
+		return true;
+	/* A resize that the kubelet has finished: what counts is the larger of what is asked for and what is given. */
+	before = val_get(old, status);
+	now = val_get(new, status);
+	return statuses_are_less(val_get(before, containerStatuses), val_get(now, containerStatuses)) ||
+	       statuses_are_less(val_get(before, initContainerStatuses), val_get(now, initContainerStatuses)) ||
+	       list_is_less(val_get(before, resources, requests), val_get(now, resources, requests)) ||
+	       list_is_less(val_get(before, allocatedResources), val_get(now, allocatedResources));
 }
 
 unsigned pod_changes(struct val old, struct val new)

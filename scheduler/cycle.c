@@ -84,10 +84,7 @@ static enum verdict nothing_left(struct cycle *c, const struct profile *p, uint6
 {
 	str names = plugin_names(c, p, narrowed);
 
-	if (narrowed & (narrowed - 1))
-		c->reason = arena_printf(c->arena, "node(s) didn't satisfy plugin(s) [" STR_FMT "] simultaneously", STR_ARG(names));
-	else
-		c->reason = arena_printf(c->arena, "node(s) didn't satisfy plugin " STR_FMT, STR_ARG(names));
+	c->reason = arena_printf(c->arena, "node(s) didn't satisfy plugin(s) [" STR_FMT "] simultaneously", STR_ARG(names));
 	return UNRESOLVABLE;
 }
 
@@ -145,7 +142,8 @@ enum verdict cycle_pre_filter(struct cycle *c, struct profile *p, int *ret_plugi
 		}
 		narrow(c, all, n_all);
 		*ret_narrowed |= UINT64_C(1) << i;
-		if (!c->n_only) {
+		/* What one alone has named is not there: then no node is examined, and all count as left out. */
+		if (!c->n_only && (*ret_narrowed & (*ret_narrowed - 1))) {
 			*ret_plugin = -1;
 			return nothing_left(c, p, *ret_narrowed);
 		}
@@ -287,11 +285,27 @@ struct look {
 	uint32_t n_found, n_refused;
 };
 
+/* cycle_filter, if the node has not said it to a pod of the same class already. */
+static enum verdict ask(struct cycle *c, struct profile *p, uint32_t node, int *ret_plugin)
+{
+	const struct class_answer *known = c->class ? class_answer(c->class, c, node) : NULL;
+
+	if (known) {
+		*ret_plugin = known->plugin;
+		c->reason = class_reason(c->class, known);
+		return known->verdict;
+	}
+	enum verdict v = cycle_filter(c, p, node, ret_plugin);
+	if (c->class)
+		class_learn(c->class, c, node, v, *ret_plugin);
+	return v;
+}
+
 static bool examine(struct look *l, uint32_t node, struct err *err)
 {
 	struct scheduler *s = l->c->scheduler;
 	int plugin = -1;
-	enum verdict v = cycle_filter(l->c, l->p, node, &plugin);
+	enum verdict v = ask(l->c, l->p, node, &plugin);
 
 	s->verdicts[node] = (uint8_t)v;
 	if (v == FIT) {
@@ -400,6 +414,7 @@ static int find_nodes(struct look *l, uint64_t *ret_asked, struct err *err)
 		return -ERR_INVALID;
 	}
 	memset(s->verdicts, UNRESOLVABLE, c->nodes->n); /* of those that nobody will have examined */
+	c->class = classes_find(&s->classes, c, l->p);
 	if (try_nominated(l))
 		return 0;
 	l->n_found = 0;

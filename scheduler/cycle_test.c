@@ -165,6 +165,7 @@ static void world_free(struct world *w)
 		placed_free(w->c.placed);
 		frozen_unref(w->pod);
 	}
+	classes_done(&w->s.classes);
 	nominations_done(&w->s.nominations);
 	nodes_done(&w->s.nodes);
 	frozen_unref(w->s.config);

@@ -203,6 +203,7 @@ int device_search_new(struct arena *a, struct devices *d, const struct val *clai
 
 static bool device_is_here(struct device_search *s, struct val device)
 {
+	CLEANUP(arena_done) struct arena a = ARENA_INIT; /* not the pod's: asked for each node */
 	struct node_selector nodes;
 	struct val selector = val_get(device, nodeSelector);
 	if (val_has(device, nodeName))
@@ -211,7 +212,7 @@ static bool device_is_here(struct device_search *s, struct val device)
 		return true;
 	if (!val_exists(selector))
 		return false;
-	node_selector_compile(s->arena, selector, NULL, &nodes);
+	node_selector_compile(&a, selector, NULL, &nodes);
 	return node_selector_matches(&nodes, s->node, NULL) == 1;
 }
 
@@ -426,10 +427,11 @@ static int search_all(struct device_search *s, size_t ci, size_t ri, const struc
 {
 	size_t n = 0;
 	int r = s->n ? 1 : 0;
-	str key = claim_key(s, &s->claims[ci]);
-	if (s->incomplete.n)
+	if (s->incomplete.n) {
+		str key = claim_key(s, &s->claims[ci]);
 		return err_set(err, ERR_INTERNAL, "claim " STR_FMT ", request " STR_FMT ": asks for all devices, but resource pool " STR_FMT
 			       " is currently being updated", STR_ARG(key), STR_ARG(o->sub.n ? o->sub : o->base), STR_ARG(s->incomplete));
+	}
 	for (size_t i = 0; i < s->n && r > 0; i++) {
 		r = pick(s, ci, o, &s->all[i], true, err);
 		n += r > 0;
@@ -445,11 +447,12 @@ static int search_all(struct device_search *s, size_t ci, size_t ri, const struc
 static int search(struct device_search *s, size_t ci, size_t ri, int64_t di, const struct option *o, struct err *err)
 {
 	int r = 0;
+	/* Not by another call: a pod may name any number of claims that ask for nothing. */
+	for (; ci < s->n_claims && ri == s->claims[ci].n; ci++)
+		ri = 0;
 	if (ci == s->n_claims)
 		return 1;
 	struct claim *c = &s->claims[ci];
-	if (ri == c->n)
-		return search(s, ci + 1, 0, 0, NULL, err);
 	struct request *q = &c->requests[ri];
 	if (!o) {
 		for (size_t i = 0; i < q->n && r == 0; i++) {

@@ -416,6 +416,7 @@ static int take_victims(struct extender *e, struct cycle *c, struct val meta, st
 	v->pods = chosen;
 	v->n = n;
 	v->violations = (unsigned)val_as_int(member_of(meta, "NumPDBViolations"));
+	preempt_weigh(v);
 	return 0;
 }
 

@@ -12,7 +12,6 @@ static void add_one(struct fit_error *e, str reason, uint32_t n)
 {
 	size_t i;
 
-	/* Neighbours mostly have the same reason. */
 	if (e->n && e->reasons[e->last].text.p == reason.p && e->reasons[e->last].text.n == reason.n) {
 		e->reasons[e->last].n += n;
 		return;
@@ -29,15 +28,25 @@ static void add_one(struct fit_error *e, str reason, uint32_t n)
 	e->last = i;
 }
 
-void fit_error_add(struct fit_error *e, str reason, uint32_t n)
+static void count(struct fit_error *e)
 {
-	str one;
+	str reason = e->same, one;
 
-	for (bool more = true; more;) {
+	for (bool more = e->n_same > 0; more;) {
 		more = str_cut(reason, '\n', &one, &reason);
 		if (one.n)
-			add_one(e, one, n);
+			add_one(e, one, e->n_same);
 	}
+	e->n_same = 0;
+}
+
+void fit_error_add(struct fit_error *e, str reason, uint32_t n)
+{
+	if (reason.p != e->same.p || reason.n != e->same.n) {
+		count(e);
+		e->same = reason;
+	}
+	e->n_same += n;
 }
 
 static int by_text(const void *x, const void *y) { return str_cmp(*(const str *)x, *(const str *)y); }
@@ -55,8 +64,9 @@ static str reasons_text(const struct fit_error *e)
 	return e->n ? arena_join(e->arena, all, STR(".")) : all;
 }
 
-str fit_error_text(const struct fit_error *e, uint32_t n_nodes, str pre_filter, str post_filter)
+str fit_error_text(struct fit_error *e, uint32_t n_nodes, str pre_filter, str post_filter)
 {
+	count(e);
 	str middle = pre_filter.n ? arena_printf(e->arena, " " STR_FMT ".", STR_ARG(pre_filter)) : reasons_text(e);
 
 	return arena_printf(e->arena, "0/%u nodes are available:" STR_FMT "%s" STR_FMT, n_nodes, STR_ARG(middle), post_filter.n ? " " : "",

@@ -13,12 +13,15 @@ struct fit_error {
 		uint32_t n;
 	} *reasons;                   /* room for FIT_REASONS_MAX from the first one on */
 	size_t n, last;
+	/* Neighbours mostly have the same reason: so many nodes in a row, not counted yet. */
+	str same;
+	uint32_t n_same;
 };
 
 void fit_error_init(struct fit_error *e, struct arena *a);
 /* So many nodes more for this reason, which must live as long as the arena; several have '\n' between them, and each counts. */
 void fit_error_add(struct fit_error *e, str reason, uint32_t n);
 /* In the arena. pre_filter: what PreFilter said, instead of reasons by node; post_filter: what was tried; both may be empty. */
-str fit_error_text(const struct fit_error *e, uint32_t n_nodes, str pre_filter, str post_filter);
+str fit_error_text(struct fit_error *e, uint32_t n_nodes, str pre_filter, str post_filter);
 
 #endif

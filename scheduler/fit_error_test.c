@@ -37,6 +37,7 @@ TEST(fit_error_is_bounded)
 	fit_error_init(&e, &a);
 	for (int i = 0; i < 3 * FIT_REASONS_MAX; i++)
 		fit_error_add(&e, arena_printf(&a, "reason %d", i), 1);
+	CHECK(str_starts(fit_error_text(&e, 3 * FIT_REASONS_MAX, STR_NONE, STR_NONE), STR("0/768 nodes are available: 1 reason 0, ")));
 	CHECK_INT(e.n, FIT_REASONS_MAX);
 	CHECK_INT(e.reasons[FIT_REASONS_MAX - 1].n, 2 * FIT_REASONS_MAX + 1);
 }

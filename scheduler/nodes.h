@@ -66,7 +66,7 @@ struct nodes {
 	uint32_t *n_pods;
 	struct port **ports;          /* in use; twice if two pods have it */
 	uint32_t *n_ports;
-	uint64_t *generation;         /* grows with each change of the node or its pods */
+	uint64_t *generation;         /* grows with each change of the node, its pods, or of pods that are nominated to it */
 	uint32_t *order;              /* of nodes_order */
 	struct map by_name;           /* text -> index + 1 */
 	struct map words;             /* text -> struct word_text */

@@ -8,13 +8,15 @@
 #include "scheduler/nodes.h"
 
 struct cycle;
+struct pod_class; /* classes.h */
 
 enum verdict { FIT, UNSCHEDULABLE, UNRESOLVABLE /* preemption cannot help */, FAILED };
 
 /* What moves pods that were refused by a plugin back into the queue. */
 enum { EV_NODE_ADD = 1, EV_NODE_ALLOCATABLE = 2, EV_NODE_LABEL = 4, EV_NODE_TAINT = 8, EV_NODE_CONDITION = 16, EV_POD_ADD = 32, EV_POD_DELETE = 64,
        EV_POD_LABEL = 128, EV_POD_SCALE_DOWN = 256, EV_PVC = 512, EV_PV = 1024, EV_STORAGE_CLASS = 2048, EV_CSI_NODE = 4096, EV_CLAIM = 8192,
-       EV_POD_TOLERATION = 16384, EV_POD_GATES = 32768, EV_NODE_DELETE = 65536 };
+       EV_POD_TOLERATION = 16384, EV_POD_GATES = 32768, EV_NODE_DELETE = 65536,
+       EV_NODE_FEATURES = 131072 };
 
 #define NODE_NONE UINT32_MAX
 #define NODE_KEEP (UINT32_MAX - 1)
@@ -73,6 +75,7 @@ struct cycle {
 	bool unnominate;              /* set by a post_filter that is UNSCHEDULABLE: no node is worth waiting for, the pod's nomination ends */
 	uint64_t skip;                /* bits of plugins whose filter need not be asked */
 	uint32_t nominated_to;        /* the node that it waits for itself; NODE_NONE: none */
+	struct pod_class *class;      /* what nodes said to pods like this one; NULL: nothing is known */
 	bool only_fixed;              /* it asks for no extended resource */
 	bool by_sums;                 /* what its filters want to know of the pods on a node is only the sum of their requests; known after PreFilter */
 	/* Nodes that pre_filter narrows to (names that match); NULL: all. */
@@ -85,6 +88,7 @@ struct cycle {
 extern const struct plugin plugin_scheduling_gates, plugin_priority_sort, plugin_node_unschedulable, plugin_node_name, plugin_taint_toleration,
 	plugin_node_affinity, plugin_node_ports, plugin_node_resources_fit, plugin_balanced_allocation, plugin_volume_restrictions,
 	plugin_node_volume_limits, plugin_volume_binding, plugin_volume_zone, plugin_pod_topology_spread, plugin_inter_pod_affinity,
-	plugin_image_locality, plugin_dynamic_resources, plugin_default_preemption, plugin_default_binder;
+	plugin_image_locality, plugin_dynamic_resources, plugin_default_preemption, plugin_default_binder,
+	plugin_node_declared_features;
 
 #endif

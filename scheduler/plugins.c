@@ -12,6 +12,7 @@ static const struct plugin *const all[] = {
 	&plugin_node_affinity, &plugin_node_ports, &plugin_node_resources_fit, &plugin_volume_restrictions, &plugin_node_volume_limits,
 	&plugin_volume_binding, &plugin_volume_zone, &plugin_pod_topology_spread, &plugin_inter_pod_affinity, &plugin_dynamic_resources,
 	&plugin_default_preemption, &plugin_balanced_allocation, &plugin_image_locality, &plugin_default_binder,
+	&plugin_node_declared_features,
 };
 
 _Static_assert(ARRAY_LEN(all) <= PLUGINS_MAX && PLUGINS_MAX < EXTENDER_BIT, "a bit for each plugin");

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "codec/atoms.h"
 #include "codec/time.h"
+#include "scheduler/classes.h"
 #include "machinery/conditions.h"
 
 static int budget_compare(const void *x, const void *y)
@@ -141,10 +142,29 @@ static unsigned reprieve(struct preempt_search *s, size_t n, bool violating, uin
 	return victims;
 }
 
+void preempt_weigh(struct preempt_victims *v)
+{
+	v->highest = v->n ? v->pods[0]->priority : INT32_MIN;
+	v->sum = 0;
+	v->start_ns = INT64_MAX;
+	for (size_t i = 0; i < v->n; i++) {
+		v->sum += (int64_t)v->pods[i]->priority + INT64_C(2147483648);
+		if (v->pods[i]->priority == v->highest)
+			v->start_ns = MIN(v->start_ns, v->pods[i]->start_ns);
+	}
+}
+
 enum verdict preempt_dry_run(struct preempt_search *s, uint32_t node, struct preempt_victims *ret)
 {
-	size_t n = gather(s, node);
+	const struct preempt_victims *known = s->class && !s->n_budgets ? class_victims(s->class, s->c, node) : NULL;
+	if (known && known->n) {
+		*ret = *known;
+		return FIT;
+	}
+	size_t n = known ? 0 : gather(s, node);
 	if (!n) {
+		if (!known && s->class)
+			class_learn_victims(s->class, s->c, &(struct preempt_victims){ .node = node });
 		s->c->reason = STR("No preemption victims found for incoming pod");
 		return UNRESOLVABLE;
 	}
@@ -178,38 +198,25 @@ enum verdict preempt_dry_run(struct preempt_search *s, uint32_t node, struct pre
 					    STR_ARG(word_str(s->c->nodes, s->c->nodes->name[node])));
 		return FAILED;
 	}
-	return v;
-}
-
-static int64_t sum_of_priorities(const struct preempt_victims *v)
-{
-	int64_t sum = 0;
-	for (size_t i = 0; i < v->n; i++)
-		sum += (int64_t)v->pods[i]->priority + INT64_C(2147483648); /* so that many low ones are never less than a few */
-	return sum;
-}
-
-/* When the first of the most important ones began. */
-static int64_t earliest_start(const struct preempt_victims *v)
-{
-	int64_t start = INT64_MAX;
-	for (size_t i = 0; i < v->n && v->pods[i]->priority == v->pods[0]->priority; i++)
-		start = MIN(start, v->pods[i]->start_ns);
-	return start;
+	if (v != FIT)
+		return v;
+	preempt_weigh(ret);
+	if (s->class && !s->n_budgets)
+		class_learn_victims(s->class, s->c, ret);
+	return FIT;
 }
 
 static bool is_better(const struct preempt_victims *a, const struct preempt_victims *b)
 {
 	if (a->violations != b->violations)
 		return a->violations < b->violations;
-	if (a->pods[0]->priority != b->pods[0]->priority)
-		return a->pods[0]->priority < b->pods[0]->priority;
-	int64_t x = sum_of_priorities(a), y = sum_of_priorities(b);
-	if (x != y)
-		return x < y;
+	if (a->highest != b->highest)
+		return a->highest < b->highest;
+	if (a->sum != b->sum)
+		return a->sum < b->sum;
 	if (a->n != b->n)
 		return a->n < b->n;
-	return earliest_start(a) > earliest_start(b);
+	return a->start_ns > b->start_ns;
 }
 
 size_t preempt_choose(const struct preempt_victims *all, size_t n)

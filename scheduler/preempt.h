@@ -31,6 +31,7 @@ struct preempt_search {
 		bool violates, stays;
 	} *room;                      /* for the pods of one node; grows */
 	size_t cap;
+	struct pod_class *class;      /* classes.h: what is known already of pods like this one; NULL: nothing */
 	struct res gone;              /* what the pods that are away ask for: where sums decide they need not really be taken off */
 };
 
@@ -39,6 +40,10 @@ struct preempt_victims {              /* a node that would do */
 	struct placed **pods;         /* the most important first; in the arena of the cycle */
 	size_t n;
 	unsigned violations;          /* of budgets */
+	/* What the choice goes by, of the victims. */
+	int32_t highest;              /* priority */
+	int64_t sum;                  /* of priorities, each moved up so that many low ones are never less than a few */
+	int64_t start_ns;             /* when the first of the most important ones began */
 };
 
 /* Budgets of a list of objects, in the arena; those without a selector, or with one that is not valid, concern nobody. */
@@ -48,6 +53,8 @@ void preempt_budgets(struct preempt_search *s, const struct val *objects, size_t
  * states of plugins are as before afterwards.
  */
 enum verdict preempt_dry_run(struct preempt_search *s, uint32_t node, struct preempt_victims *ret);
+/* Fills what the choice goes by, from the pods. */
+void preempt_weigh(struct preempt_victims *v);
 /*
  * The best of n >= 1, by: fewest violations, lowest highest priority, lowest sum of priorities, fewest victims, latest start of the earliest
  * among the most important; else the first.

@@ -197,7 +197,7 @@ static void find_budgets(struct preempt_search *search)
 }
 
 struct found {
-	struct preempt_victims *good, *bad; /* without and with violations of budgets; in good there is room for both */
+	struct preempt_victims *good, *bad; /* without and with violations of budgets */
 	size_t n_good, n_bad;
 	struct fit_error why;
 	str error;
@@ -209,8 +209,7 @@ static void look(struct preempt_search *search, const uint32_t *nodes, uint32_t 
 	struct preemption *of = preemption_of(c);
 	uint32_t enough = preempt_enough(n, of->percentage, of->absolute);
 	uint32_t at = (uint32_t)scheduler_dice(c->scheduler, n);
-	f->good = ARENA_ARRAY(c->arena, struct preempt_victims, n);
-	f->bad = ARENA_ARRAY(c->arena, struct preempt_victims, n);
+	f->good = ARENA_ARRAY(c->arena, struct preempt_victims, enough + 1);
 	for (uint32_t i = 0; i < n; i++, at = at + 1 == n ? 0 : at + 1) {
 		struct preempt_victims v;
 		enum verdict r = preempt_dry_run(search, nodes[at], &v);
@@ -219,6 +218,8 @@ static void look(struct preempt_search *search, const uint32_t *nodes, uint32_t 
 			f->error = r == FAILED && !f->error.n ? c->reason : f->error;
 			continue;
 		}
+		if (v.violations && !f->bad)
+			f->bad = ARENA_ARRAY(c->arena, struct preempt_victims, n);
 		if (v.violations)
 			f->bad[f->n_bad++] = v;
 		else
@@ -247,7 +248,7 @@ static enum verdict preempt_post_filter(struct cycle *c, void *state, bool made,
 	for (uint32_t i = 0; i < c->nodes->n_alive; i++)
 		if (c->verdicts[order[i]] == UNSCHEDULABLE)
 			nodes[n++] = order[i];
-	struct preempt_search search = { .c = c, .profile = scheduler_profile(s, c->pod) };
+	struct preempt_search search = { .c = c, .profile = scheduler_profile(s, c->pod), .class = c->class };
 	struct found f = { .n_good = 0 };
 	fit_error_init(&f.why, c->arena);
 	if (n) {
@@ -263,15 +264,20 @@ static enum verdict preempt_post_filter(struct cycle *c, void *state, bool made,
 		c->unnominate = true;
 		return say(c, UNSCHEDULABLE, fit_error_text(&f.why, c->nodes->n_alive, STR_NONE, STR_NONE));
 	}
-	memcpy(f.good + f.n_good, f.bad, f.n_bad * sizeof(*f.bad));
 	size_t left = f.n_good + f.n_bad;
+	struct preempt_victims *all = f.good;
+	if (f.n_bad) {
+		all = ARENA_ARRAY(c->arena, struct preempt_victims, left);
+		memcpy(all, f.good, f.n_good * sizeof(*all));
+		memcpy(all + f.n_good, f.bad, f.n_bad * sizeof(*all));
+	}
 	struct err err = ERR_INIT;
-	if (s->n_extenders && extenders_preempt(s, c, f.good, &left, &err) < 0)
+	if (s->n_extenders && extenders_preempt(s, c, all, &left, &err) < 0)
 		return say(c, FAILED, err_str(&err));
 	c->at = self;
 	if (!left)
 		return say(c, UNSCHEDULABLE, STR("no candidate node for preemption"));
-	const struct preempt_victims *best = &f.good[preempt_choose(f.good, left)];
+	const struct preempt_victims *best = &all[preempt_choose(all, left)];
 	*ret_node = best->node;
 	c->reason = STR_NONE;
 	return deed_start(c, &search, best);

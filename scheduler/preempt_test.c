@@ -164,6 +164,7 @@ TEST(preempt_choice)
 				list[k][j] = &pods[k][j];
 			}
 			v[k] = (struct preempt_victims){ .pods = list[k], .n = t[i].v[k].n, .violations = t[i].v[k].violations };
+			preempt_weigh(&v[k]);
 		}
 		CHECK_ROW(i, preempt_choose(v, 2) == t[i].want);
 	}

@@ -409,8 +409,8 @@ void sched_queue_event(struct sched_queue *q, unsigned event, struct val old, st
 		leave(q, e);
 		requeue(q, e, false);
 	}
-	/* What gates wait for besides changes of the pod itself. */
-	if (event & (EV_CLAIM | EV_POD_DELETE))
+	/* What gates wait for besides changes of the pod itself and the end of preemption, which asks by itself. */
+	if (event & EV_CLAIM)
 		sched_queue_ask_gates(q);
 }
 

@@ -242,6 +242,7 @@ void scheduler_free(struct scheduler *s)
 	}
 	free(s->profiles);
 	sched_queue_free(s->queue);
+	classes_done(&s->classes);
 	nominations_done(&s->nominations);
 	free_pods(s);
 	scheduler_drop_events(s);

@@ -4,6 +4,7 @@
 
 #include "base/fiber.h"
 #include "client/recorder.h"
+#include "scheduler/classes.h"
 #include "scheduler/cycle.h"
 #include "scheduler/nominations.h"
 #include "scheduler/queue.h"
@@ -35,6 +36,7 @@ struct scheduler {
 	struct map pods;                    /* uid -> struct placed: on nodes, assumed ones among them */
 	struct map homeless;                /* name of a node that is not known -> struct homeless */
 	struct nominations nominations;
+	struct classes classes;
 	struct storage *storage;
 	struct devices *devices;
 	struct sched_queue *queue;

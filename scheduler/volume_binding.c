@@ -28,11 +28,21 @@ struct binding {
 	str node;
 };
 
-static const struct { unsigned bit; str text; } why_texts[] = {
-	{ BIND_NODE_CONFLICT, STR_INIT("node(s) didn't match PersistentVolume's node affinity") },
-	{ BIND_NO_VOLUME, STR_INIT("node(s) didn't find available persistent volumes to bind") },
-	{ BIND_NO_SPACE, STR_INIT("node(s) did not have enough free storage") },
-	{ BIND_VOLUME_GONE, STR_INIT("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)") },
+#define CONFLICT "node(s) didn't match PersistentVolume's node affinity"
+#define NO_VOLUME "node(s) didn't find available persistent volumes to bind"
+#define NO_SPACE "node(s) did not have enough free storage"
+#define GONE "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+/* One of the bound volumes, one of the others, or both: all that pod_bindings_find says. */
+static const struct { unsigned why; str text; } why_texts[] = {
+	{ BIND_NODE_CONFLICT, STR_INIT(CONFLICT) },
+	{ BIND_NO_VOLUME, STR_INIT(NO_VOLUME) },
+	{ BIND_NO_SPACE, STR_INIT(NO_SPACE) },
+	{ BIND_VOLUME_GONE, STR_INIT(GONE) },
+	{ BIND_NODE_CONFLICT | BIND_NO_VOLUME, STR_INIT(CONFLICT "\n" NO_VOLUME) },
+	{ BIND_NODE_CONFLICT | BIND_NO_SPACE, STR_INIT(CONFLICT "\n" NO_SPACE) },
+	{ BIND_VOLUME_GONE | BIND_NO_VOLUME, STR_INIT(GONE "\n" NO_VOLUME) },
+	{ BIND_VOLUME_GONE | BIND_NO_SPACE, STR_INIT(GONE "\n" NO_SPACE) },
 };
 
 /* All claims are there and usable; *ret_any: there are some. */
@@ -93,19 +103,12 @@ static struct val node_labels(const struct cycle *c, uint32_t node)
 	return val_get(c->nodes->object[node]->val, metadata, labels);
 }
 
-/* Mostly there is one reason, a constant; several are put together once, not for each node. */
-static str why_text(struct cycle *c, unsigned why)
+static str why_text(unsigned why)
 {
-	str text = STR_NONE;
-	for (size_t i = 0; i < ARRAY_LEN(why_texts); i++)
-		if (why == why_texts[i].bit)
-			return why_texts[i].text;
-	if (c->reason.n && str_chr(c->reason, '\n') >= 0 && str_starts(c->reason, why_texts[0].text))
-		return c->reason;
-	for (size_t i = 0; i < ARRAY_LEN(why_texts); i++)
-		if (why & why_texts[i].bit)
-			text = text.n ? arena_printf(c->arena, STR_FMT "\n" STR_FMT, STR_ARG(text), STR_ARG(why_texts[i].text)) : why_texts[i].text;
-	return text;
+	size_t i = 0;
+	while (i < ARRAY_LEN(why_texts) - 1 && why_texts[i].why != why)
+		i++;
+	return why_texts[i].text;
 }
 
 static enum verdict binding_filter(struct cycle *c, void *state, uint32_t node)
@@ -117,7 +120,7 @@ static enum verdict binding_filter(struct cycle *c, void *state, uint32_t node)
 		return fail(c, &err);
 	if (!why)
 		return FIT;
-	c->reason = why_text(c, why);
+	c->reason = why_text(why);
 	return UNRESOLVABLE;
 }
 
@@ -166,7 +169,7 @@ static enum verdict binding_reserve(struct cycle *c, uint32_t node)
 	if (pod_bindings_find(&b->needs, b->node, node_labels(c, node), &why, &err) < 0)
 		return fail(c, &err);
 	if (why) {
-		c->reason = why_text(c, why);
+		c->reason = why_text(why);
 		return FAILED;
 	}
 	b->volumes = ARENA_ARRAY(c->arena, struct bind_write, n);

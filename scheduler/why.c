@@ -10,6 +10,7 @@
 #include "scheduler/fit_error.h"
 #include "scheduler/profile.h"
 #include "scheduler/scheduler_priv.h"
+#include "scheduler/storage.h"
 
 struct why {
 	struct arena *arena;          /* of the answer */
@@ -184,8 +185,10 @@ struct val scheduler_why(struct scheduler *s, struct arena *a, struct val pod)
 	uint32_t node = there ? there->node : 0;
 	if (there && (node == UINT32_MAX || !s->nodes.alive[node]))
 		there = NULL;
-	if (there)
+	if (there) {
 		nodes_unplace(&s->nodes, there);
+		storage_pod_gone(s->storage, there->pod->val);
+	}
 	scheduler_make_room(s);
 	counters_begin(s->nodes.counters);
 	c.placed = placed_new(&s->nodes, frozen);
@@ -194,7 +197,9 @@ struct val scheduler_why(struct scheduler *s, struct arena *a, struct val pod)
 	cycle_init(&c, p);
 	struct val result = ask_all(&w, pod);
 	placed_free(c.placed);
-	if (there)
+	if (there) {
 		nodes_place(&s->nodes, there, node);
+		storage_pod_placed(s->storage, there->pod->val);
+	}
 	return result;
 }
