@@ -181,6 +181,11 @@ static void node_changed(struct informer_listener *l, struct frozen *old, struct
 
 /* ---- pods ---- */
 
+static bool has_ended(struct val pod)
+{
+	return str_eq(val_str(pod, status, phase), STR("Succeeded")) || str_eq(val_str(pod, status, phase), STR("Failed"));
+}
+
 static struct hollow_pod_state *pod_state(struct hollow *h, str key, struct val pod)
 {
 	struct hollow_node *n = map_get(&h->by_name, val_str(pod, spec, nodeName));
@@ -189,7 +194,9 @@ static struct hollow_pod_state *pod_state(struct hollow *h, str key, struct val 
 	if (p || !n)
 		return p;
 	p = mem_zalloc(sizeof *p + key.n);
-	*p = (struct hollow_pod_state){ .node = n, .slot = hollow_slot_of(n->index, val_str(pod, status, podIP)), .seen_ns = clock_wall_ns(), .n = key.n };
+	*p = (struct hollow_pod_state){ .node = n, .slot = -1, .seen_ns = clock_wall_ns(), .n = key.n };
+	if (!has_ended(pod)) /* another may have its address by now */
+		p->slot = hollow_slot_of(n->index, val_str(pod, status, podIP));
 	memcpy(p->key, key.p, key.n);
 	if (p->slot >= 0)
 		slot_take(n, p->slot);
@@ -215,8 +222,12 @@ static void pod_changed(struct informer_listener *l, struct frozen *old, struct 
 
 	if (!pod || (old && !str_eq(val_str(old->val, metadata, uid), val_str(pod->val, metadata, uid))))
 		pod_forget(h, key);
-	if (pod && pod_state(h, key, pod->val))
-		work_queue_add(h->queue, key);
+	struct hollow_pod_state *p = pod ? pod_state(h, key, pod->val) : NULL;
+	if (!p)
+		return;
+	if (has_ended(pod->val))
+		slot_free(p);
+	work_queue_add(h->queue, key);
 }
 
 static int patch_status(struct hollow *h, struct val pod, struct val patch, struct err *err)
@@ -251,8 +262,7 @@ static int stop_pod(struct hollow *h, struct arena *a, struct val pod, struct er
 {
 	int r = 0;
 
-	if (val_len(val_get(pod, metadata, finalizers)) && !str_eq(val_str(pod, status, phase), STR("Succeeded")) &&
-	    !str_eq(val_str(pod, status, phase), STR("Failed")))
+	if (val_len(val_get(pod, metadata, finalizers)) && !has_ended(pod))
 		r = patch_status(h, pod, hollow_pod_ended(a, pod, clock_wall_ns()), err);
 	if (r == 0)
 		r = client_delete(h->client, TYPE(core_v1, Pod), val_str(pod, metadata, namespace), val_str(pod, metadata, name),

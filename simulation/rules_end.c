@@ -58,22 +58,32 @@ static int64_t milli_of(struct val list, str name)
 	return quantity_parse(val_as_str(val_find(list, name)), &q, NULL) == 0 ? quantity_milli(q) : INT64_MAX;
 }
 
-/* The namespace's quota has no room for another pod of this template. */
-static bool is_refused(const struct rules *r, struct val workload)
+/* What quotas count in a namespace. */
+static struct use namespace_use(const struct rules *r, str namespace)
 {
-	str namespace = val_str(workload, metadata, namespace), key;
-	struct val hard = val_get(rules_find(r, "resourcequotas/" STR_FMT "/q", STR_ARG(namespace)), spec, hard);
-	struct use use = { .pods = 1, .cpu_milli = pod_cpu_milli(val_get(workload, spec, template)) };
+	struct use use = { 0 };
+	str key;
 
-	if (!val_exists(hard))
-		return false;
 	RULES_EACH(r, "pods/", key, pod) {
 		if (!str_eq(val_str(pod, metadata, namespace), namespace) || !pod_is_charged(pod))
 			continue;
 		use.pods++;
 		use.cpu_milli += pod_cpu_milli(pod);
 	}
-	return use.pods * 1000 > milli_of(hard, STR("pods")) || use.cpu_milli > milli_of(hard, STR("requests.cpu"));
+	return use;
+}
+
+/* The namespace's quota has no room for another pod of this template. */
+static bool is_refused(const struct rules *r, struct val workload)
+{
+	str namespace = val_str(workload, metadata, namespace);
+	struct val hard = val_get(rules_find(r, "resourcequotas/" STR_FMT "/q", STR_ARG(namespace)), spec, hard);
+	struct use use = namespace_use(r, namespace);
+
+	if (!val_exists(hard))
+		return false;
+	use.cpu_milli += pod_cpu_milli(val_get(workload, spec, template));
+	return (use.pods + 1) * 1000 > milli_of(hard, STR("pods")) || use.cpu_milli > milli_of(hard, STR("requests.cpu"));
 }
 
 /* One of its pods has no place, or cannot be made. */
@@ -126,9 +136,13 @@ static bool replicas_are_there(const struct rules *r, struct buf *why)
 {
 	str key;
 
-	RULES_EACH(r, "replicasets/", key, w)
+	RULES_EACH(r, "replicasets/", key, w) {
+		int64_t ready;
+		if (pods_of(r, w, &ready) > val_int(w, spec, replicas)) /* nothing excuses that */
+			return complain(why, key, "it has too many pods");
 		if (!has_replicas(r, key, w, val_int(w, spec, replicas), why))
 			return false;
+	}
 	RULES_EACH(r, "statefulsets/", key, w)
 		if (!has_replicas(r, key, w, val_int(w, spec, replicas), why))
 			return false;
@@ -157,6 +171,8 @@ static bool daemons_are_there(const struct rules *r, struct buf *why)
 			return complain(why, key, "it does not know how many there shall be");
 		if (pods_of(r, w, &ready) != nodes)
 			return complain(why, key, "its pods are not there");
+		if (ready != nodes && !is_excused(r, w))
+			return complain(why, key, "its pods are not ready");
 		if (val_int(w, status, updatedNumberScheduled) != nodes && !is_excused(r, w))
 			return complain(why, key, "its pods are not the newest");
 		if (val_int(w, status, numberReady) != ready)
@@ -229,7 +245,21 @@ static bool pods_have_places(const struct rules *r, struct buf *why)
 	return true;
 }
 
+static bool quotas_are_counted(const struct rules *r, struct buf *why)
+{
+	str key;
+
+	RULES_EACH(r, "resourcequotas/", key, quota) {
+		struct use use = namespace_use(r, val_str(quota, metadata, namespace));
+		struct val used = val_get(quota, status, used);
+		if (milli_of(used, STR("pods")) != use.pods * 1000 || milli_of(used, STR("requests.cpu")) != use.cpu_milli)
+			return complain(why, key, "it does not say what is used");
+	}
+	return true;
+}
+
 bool rules_settled(const struct rules *r, struct buf *why)
 {
-	return replicas_are_there(r, why) && daemons_are_there(r, why) && jobs_are_over(r, why) && nothing_is_left(r, why) && pods_have_places(r, why);
+	return replicas_are_there(r, why) && daemons_are_there(r, why) && jobs_are_over(r, why) && nothing_is_left(r, why) && pods_have_places(r, why) &&
+	       quotas_are_counted(r, why);
 }

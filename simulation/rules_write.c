@@ -1,12 +1,14 @@
 /* What must hold at every write. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "codec/atoms.h"
 #include "codec/quantity.h"
 #include "controllers/owner.h"
 #include "simulation/rules.h"
 
-/* How long what was let in before a quota was in force may take; how old what a controller counts may be. */
-static const int64_t in_force_ns = 5 * NS_PER_S, books_ns = 5 * NS_PER_S;
+/* How long what was let in before a quota was in force may take; how old what a controller counts may be, and what an eviction reads. */
+static const int64_t in_force_ns = 5 * NS_PER_S, books_ns = 5 * NS_PER_S, known_ns = 10 * NS_PER_S;
 
 static int64_t milli_of(struct val list, str name)
 {
@@ -115,6 +117,43 @@ static void note_loss(struct rules *r, struct val old, struct val now)
 			*rules_fact(r, "lost", val_str(budget, metadata, uid)) = clock_now_ns();
 }
 
+/* Which pods a budget was ever told of. */
+static void note_disrupted(struct rules *r, struct val budget)
+{
+	char key[256];
+
+	VAL_EACH_MEMBER(m, val_get(budget, status, disruptedPods)) {
+		str name = atom_str(m->key);
+		(void)snprintf(key, sizeof key, "/registry/pods/" STR_FMT "/" STR_FMT, STR_ARG(val_str(budget, metadata, namespace)), STR_ARG(name));
+		*rules_fact(r, "disrupted", str_of(key)) = 1;
+	}
+}
+
+static bool is_evicted(struct val pod)
+{
+	VAL_EACH(c, val_get(pod, status, conditions))
+		if (str_eq(val_str(*c, reason), STR("EvictionByEvictionAPI")))
+			return true;
+	return false;
+}
+
+/* A healthy pod that is evicted was taken from its budget before, unless one of them was so new that the server did not know it. */
+static void check_eviction(struct rules *r, str key, struct val old, struct val now)
+{
+	int64_t now_ns = clock_now_ns();
+	str at;
+
+	if (val_exists(old) && val_exists(now) && !is_new(old, now) &&
+	    !val_equal(val_find(val_get(old, metadata, labels), STR("app")), val_find(val_get(now, metadata, labels), STR("app"))))
+		*rules_fact(r, "labeled", key) = now_ns;
+	if (!is_evicted(now) || is_evicted(old) || !is_healthy(old) || rules_fact_of(r, "disrupted", key) ||
+	    now_ns - rules_fact_of(r, "labeled", key) < known_ns)
+		return;
+	RULES_EACH(r, "poddisruptionbudgets/", at, budget)
+		if (is_under(budget, old) && now_ns - rules_fact_of(r, "made", val_str(budget, metadata, uid)) >= known_ns)
+			rules_fail(r, "an eviction that its budget does not know of", key, STR_FMT, STR_ARG(at));
+}
+
 /* An eviction leaves as many healthy pods as there shall be: what was lost otherwise may not be in the books yet. */
 static void check_healthy(struct rules *r, str key, struct val old)
 {
@@ -137,6 +176,9 @@ static void check_budget(struct rules *r, str key, struct val old, struct val no
 
 	if (after < 0)
 		rules_fail(r, "a disruption budget is overdrawn", key, "%lld", (long long)after);
+	note_disrupted(r, now);
+	if (!val_exists(old) || is_new(old, now))
+		*rules_fact(r, "made", val_str(now, metadata, uid)) = clock_now_ns();
 	if (!val_exists(old) || is_new(old, now) || val_len(val_get(now, status, disruptedPods)) <= val_len(val_get(old, status, disruptedPods))) {
 		*rules_fact(r, "counted", val_str(now, metadata, uid)) = clock_now_ns();
 		return;
@@ -181,6 +223,7 @@ void rules_check_write(struct rules *r, str key, struct val old, struct val now)
 		check_removal(r, key, old, now);
 		check_phase(r, key, old, now);
 		note_loss(r, old, now);
+		check_eviction(r, key, old, now);
 		if (is_new(old, now))
 			check_quota(r, key, now);
 	} else if (str_starts(key, STR("/registry/jobs/")) && val_exists(now)) {

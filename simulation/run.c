@@ -14,7 +14,7 @@
 static const int64_t wall_ns = INT64_C(1767225600) * NS_PER_S, begin_ns = 1000 * NS_PER_S;
 
 /* Back-off of work that was refused (by a quota) grows up to 1000 seconds, which is how long some of it waits. */
-enum { CHECK_MS = 2000, CALM_MS = 40 * 60 * 1000, BASE_MS = 2000, NODES_LEAST = 2, NODES_MOST = 4 };
+enum { CHECK_MS = 2000, CALM_MS = 40 * 60 * 1000, STAYS_MS = 30 * 1000, BASE_MS = 2000, NODES_LEAST = 2, NODES_MOST = 4 };
 
 /* What every cluster has, made once. */
 static struct memory_store *base;
@@ -42,16 +42,21 @@ static void written(void *arg, str key, struct store_value *value, int64_t revis
 
 /* ---- the run ---- */
 
-/* (suspends) */
+/* (suspends) Until everything is as it shall be, and stays so: what goes back and forth is not. */
 static void settle(struct simulation *s)
 {
 	CLEANUP(buf_done) struct buf why = BUF_INIT(4096);
+	int64_t since_ms = -1;
 
 	for (int64_t ms = 0; !s->rules.failed; ms += CHECK_MS) {
 		buf_reset(&why);
-		if (rules_settled(&s->rules, &why))
+		if (!rules_settled(&s->rules, &why))
+			since_ms = -1;
+		else if (since_ms < 0)
+			since_ms = ms;
+		else if (ms - since_ms >= STAYS_MS)
 			return;
-		if (ms > CALM_MS)
+		if (ms > CALM_MS && since_ms < 0)
 			rules_fail(&s->rules, "nothing moves on", STR_NONE, STR_FMT, STR_ARG(buf_str(&why)));
 		(void)fiber_sleep_ms(CHECK_MS, NULL);
 	}
