@@ -1,5 +1,6 @@
 """Servers for tests: API servers of the program under test, and etcd clusters for them to stand on. Everything lives in a
 temporary folder on loopback ports of its own and is gone when the `with` block ends."""
+import atexit
 import http.client
 import json
 import os
@@ -68,6 +69,7 @@ class Server:
             self.process = subprocess.Popen(
                 [C8S, self.command, "--data-dir", os.path.join(self.folder, "data"), "--bind-address", "127.0.0.1",
                  "--secure-port", str(self.port), "--token-auth-file", self.tokens, *self.extra], stdout=log, stderr=log)
+        atexit.register(self.kill)  # also where a test ends before it comes to that
 
         def ready():
             if self.process.poll() is not None:
@@ -152,6 +154,7 @@ class Component:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.line, stdout=log, stderr=log)
+        atexit.register(self.kill, signal.SIGKILL)  # also where a test ends before it comes to that
         return self
 
     def said(self):

@@ -24,6 +24,13 @@ class Export:
         self.folder, self.mountd = folder, None
 
     def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def start(self):
         for kind, point in (("tmpfs", "/var/lib/nfs"), ("nfsd", "/proc/fs/nfsd")):
             subprocess.run(["mount", "-t", kind, kind, point], check=True)
         os.mkdir("/var/lib/nfs/v4recovery")
@@ -39,7 +46,8 @@ class Export:
     def __exit__(self, *_):
         subprocess.run(["rpc.nfsd", "0"])
         subprocess.run(["exportfs", "-au"])
-        self.mountd.terminate()
-        self.mountd.wait()
+        if self.mountd:
+            self.mountd.terminate()
+            self.mountd.wait()
         for point in ("/proc/fs/nfsd", "/var/lib/nfs"):
-            subprocess.run(["umount", point], check=True)
+            subprocess.run(["umount", "-l", point])

@@ -185,6 +185,7 @@ class Node:
         self.port, self.health = free_port(), free_port()
         self.containerd = self.process = self.runtime_process = self.kubeconfig = None
         self.pulled = 0
+        self.found = {}  # what sanitizers have said, by process
 
     # ---- starting ----
 
@@ -254,6 +255,7 @@ class Node:
         if self.loops[name]:
             self.loops[name].send_signal(sig)
             self.loops[name].wait(30)
+            self.note_end(self.loops[name], os.path.join(self.folder, name + ".log"))
 
     def endpoint(self):
         return self.containerd.endpoint if self.containerd else f"unix://{self.state}/cri.sock"
@@ -431,6 +433,12 @@ class Node:
 
     # ---- ending ----
 
+    def note_end(self, process, log):
+        """What a sanitizer found (exit code 99: tests/run) must not be lost with the log."""
+        if process and process.poll() == 99:
+            with open(log, errors="replace") as f:
+                self.found[process.pid] = f"{process.args[1]} ended with 99:\n{f.read()[-6000:]}"
+
     def kill_kubelet(self, sig=signal.SIGKILL):
         if self.process and self.process.poll() is None:
             self.process.send_signal(sig)
@@ -441,6 +449,7 @@ class Node:
                 time.sleep(0.5)
                 self.process.kill()
                 raise RuntimeError(f"the kubelet does not end:\n{self.said()[-6000:]}") from None
+        self.note_end(self.process, self.log)
 
     def leftovers(self):
         """What is left of the node's pods: processes, mounts, links, control groups, folders. For a node without pods."""
@@ -507,12 +516,15 @@ class Node:
             except Exception as e:  # what is left is removed below
                 print(f"# {e}")
             self.kill_kubelet(signal.SIGTERM)
+        self.note_end(self.process, self.log)
         if self.runtime_process:
             self.runtime_process.send_signal(signal.SIGTERM)
             self.runtime_process.wait(30)
+            self.note_end(self.runtime_process, os.path.join(self.folder, "runtime.log"))
         if self.containerd:
             self.containerd.close()
         self.server.kill(signal.SIGTERM)
+        self.note_end(self.server.process, self.server.log)
         self.registry.__exit__()
         self.clean()
 
@@ -526,6 +538,8 @@ class Node:
 
     def __exit__(self, *_):
         self.close()
+        if self.found:
+            raise RuntimeError("\n".join(self.found.values()))
 
 
 class AnotherNode(Node):

@@ -169,12 +169,17 @@ def play_all(node, chosen, at_once, player_type=stories.Player):
                 i, story = waiting.get_nowait()
             except queue.Empty:
                 return
-            player = player_type(node, watcher, story, i)
+            found, player = [], None
             try:
-                found = player.play().differences()
-                player.clean()
+                player = player_type(node, watcher, story, i)
+                found += player.play().differences()
             except Exception:  # noqa: BLE001 - whatever it was, it belongs to this story
-                found = [traceback.format_exc()]
+                found.append(traceback.format_exc())
+            try:
+                if player:
+                    player.clean()
+            except Exception:  # noqa: BLE001
+                found.append(traceback.format_exc())
             ended.put((story["story"], found))
     for i in range(at_once):
         threading.Timer(i * APART_S, work).start()
