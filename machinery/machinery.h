@@ -6,6 +6,8 @@
 #define C8S_MACHINERY_MACHINERY_H
 
 #include "machinery/apply.h"          /* server-side apply, and who owns which field afterwards */
+#include "machinery/cel.h"            /* expressions: object.spec.replicas <= 5 */
+#include "machinery/cel_device.h"     /* ... that choose devices */
 #include "machinery/cron.h"           /* schedules of CronJobs */
 #include "machinery/field_error.h"    /* errors of validation, and the Status that they become */
 #include "machinery/field_selector.h" /* spec.nodeName=node-1 */

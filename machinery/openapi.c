@@ -233,10 +233,10 @@ static str description_of(const struct field *f)
 		{ A_metadata, STR_INIT("Name, labels, owners and what else objects of all kinds have.") },
 		{ A_items, STR_INIT("The objects of the list.") },
 	};
-	for (size_t i = 0; i < ARRAY_LEN(common) && !f->facts->description.n; i++)
+	for (size_t i = 0; i < ARRAY_LEN(common) && !f->description[0]; i++)
 		if (common[i].name == f->name)
 			return common[i].text;
-	return f->facts->description;
+	return str_of(f->description);
 }
 
 static struct val property(struct openapi *o, const struct type *owner, const struct field *f)

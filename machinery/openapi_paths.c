@@ -101,7 +101,7 @@ static struct val parameter(struct openapi *o, str name, const char *in, str des
 
 static struct val query_parameter(struct openapi *o, const struct field *f)
 {
-	return parameter(o, atom_str(f->name), "query", f->facts->description, openapi_plain(o, f));
+	return parameter(o, atom_str(f->name), "query", str_of(f->description), openapi_plain(o, f));
 }
 
 static bool has_query(const struct operation *op, const struct field *f)

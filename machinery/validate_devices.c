@@ -1,9 +1,11 @@
 /*
  * Dynamic resource allocation: ResourceClaim, ResourceClaimTemplate, DeviceClass and DeviceTaintRule; ResourceSlices are
- * in validate_device_slices.c. Expressions of selectors are only checked for their length here.
+ * in validate_device_slices.c.
  */
 #include "codec/atoms.h"
 #include "codec/json.h"
+#include "machinery/cel_device.h"
+#include "machinery/gates.h"
 #include "machinery/ip.h"
 #include "machinery/validate_devices.h"
 
@@ -13,7 +15,6 @@ enum {
 	CONSTRAINTS_MAX = 32,
 	CONFIG_MAX = 32,
 	SELECTORS_MAX = 32,
-	EXPRESSION_MAX = 10 << 10,
 	PARAMETERS_MAX = 10 << 10,
 	RESERVED_MAX = 256,
 	RESULTS_MAX = 32,
@@ -187,6 +188,29 @@ static void check_device_tolerations(struct field_errors *e, const struct field_
 
 /* ---- requests of claims ---- */
 
+static void check_expression(struct field_errors *e, const struct field_path *at, str expression)
+{
+	CLEANUP(cel_program_unrefp) struct cel_program *p = NULL;
+	unsigned features = 0;
+	str why;
+
+	if (expression.n > CEL_DEVICE_EXPRESSION_MAX) {
+		field_too_long(e, at, CEL_DEVICE_EXPRESSION_MAX);
+		return;
+	}
+	if (gate_is_on(VAL_EMPTY, STR("DRAConsumableCapacity")))
+		features |= CEL_DEVICE_CONSUMABLE_CAPACITY;
+	if (gate_is_on(VAL_EMPTY, STR("DRAListTypeAttributes")))
+		features |= CEL_DEVICE_LIST_ATTRIBUTES;
+	int r = cel_device_compile(expression, features, e->arena, &p, &why);
+	if (r == -ERR_INVALID)
+		field_invalid(e, at, VAL_STR(expression), STR_FMT, STR_ARG(why));
+	else if (r < 0)
+		field_internal(e, at, STR_FMT, STR_ARG(why));
+	else if (cel_program_max_cost(p) > CEL_DEVICE_COST_MAX)
+		field_forbidden(e, at, "too complex, exceeds cost limit");
+}
+
 static void check_selectors(struct field_errors *e, const struct field_path *at, struct val selectors)
 {
 	size_t i = 0;
@@ -197,8 +221,8 @@ static void check_selectors(struct field_errors *e, const struct field_path *at,
 		const struct field_path *cel = FIELD(FIELD_INDEX(at, i++), "cel");
 		if (!val_has(*selector, cel))
 			field_missing(e, cel);
-		else if (val_str(*selector, cel, expression).n > EXPRESSION_MAX)
-			field_too_long(e, FIELD(cel, "expression"), EXPRESSION_MAX);
+		else
+			check_expression(e, FIELD(cel, "expression"), val_str(*selector, cel, expression));
 	}
 }
 
