@@ -43,7 +43,7 @@ struct err {
 	enum err_code code;
 	int sys;           /* errno, when a system call failed; else 0 */
 	uint16_t n;        /* length of msg */
-	char msg[498];     /* always terminated; too long a message ends in "..." */
+	char msg[1014];    /* always terminated; too long a message ends in "..." */
 };
 
 #define ERR_INIT { .code = ERR_NONE }

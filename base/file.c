@@ -59,10 +59,28 @@ static int sync_directory_of(const char *path)
 	return fd < 0 ? -1 : fsync(fd);
 }
 
+/* /dev/null and its like are written to: a rename would put a plain file in their place, for everybody on the machine. */
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static int write_special(const char *path, str content, struct err *err)
+{
+	CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? err_sys(err, errno, "%s", path) : file_write_fd(fd, content, -1, path, err);
+}
+
 static int write_whole(const char *path, str content, mode_t mode, bool sync, struct err *err)
 {
 	CLEANUP(buf_done) struct buf tmp = BUF_INIT(PATH_MAX);
 	int r;
+
+	if (is_special(path))
+		return write_special(path, content, err);
 
 	buf_addf(&tmp, "%s.XXXXXX", path);
 	if ((r = buf_check(&tmp, "the path of a file", err)) < 0)

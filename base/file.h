@@ -10,7 +10,8 @@
 int file_read(const char *path, struct buf *b, struct err *err);
 /*
  * Writes a file so that at every moment, also after a crash, the path names either the old content or all of the new:
- * a temporary file beside it is written, synced and renamed. The file has exactly this mode.
+ * a temporary file beside it is written, synced and renamed. The file has exactly this mode. What is there and is no file, such as
+ * /dev/null or a pipe, is written to and stays what it is.
  */
 int file_write(const char *path, str content, mode_t mode, struct err *err);
 /* The same, not synced: whoever looks finds it whole, but after a loss of power it may be the old one, empty or missing. */

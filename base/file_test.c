@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,4 +75,25 @@ TEST(file_write_fd)
 	CHECK(err.sys == EBADF && str_starts(err_str(&err), STR("the wrong end: ")));
 	close(fd[0]);
 	close(fd[1]);
+}
+
+TEST(file_write_leaves_devices)
+{
+	char dir[] = "/tmp/c8s-file-test-XXXXXX", path[64];
+	struct err err = ERR_INIT;
+	struct stat st;
+
+	CHECK(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/pipe", dir);
+	CHECK_INT(mkfifo(path, 0600), 0);
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	CHECK_INT(file_write(path, STR("to its reader"), 0644, &err), 0);
+	CHECK_INT(file_replace(path, STR("!"), 0644, &err), 0);
+	CHECK(stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+	char got[32] = "";
+	CHECK_INT(read(fd, got, sizeof(got) - 1), 14);
+	CHECK_STR(str_of(got), "to its reader!");
+	(void)close(fd);
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(rmdir(dir), 0);
 }

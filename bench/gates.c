@@ -44,7 +44,7 @@ struct bench {
 	struct call call;
 	double stage_ns[STAGE_MAX], decode_ns; /* the best of the rounds */
 	bool failed;
-	char why[512];
+	char why[1024];
 };
 
 static int (*const stages[])(struct request *q, struct err *err) = {

@@ -3,8 +3,8 @@
 
 static str known_text(atom key)
 {
-	uint32_t at = atom_offset[key];
-	return str_span(atom_text + at, atom_offset[key + 1] - at - 1);
+	str quoted = atom_json_key(key);
+	return str_span(quoted.p + 1, quoted.n - 3);
 }
 
 atom atom_find(str s)

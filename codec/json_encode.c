@@ -15,6 +15,7 @@
 #include "codec/go.h"
 #include "codec/json_scan.h"
 #include "codec/json_write.h"
+#include "codec/schema_tables.h"
 
 enum frame_kind { FRAME_STRUCT, FRAME_MAP, FRAME_LIST, FRAME_FREE_OBJECT };
 
@@ -206,9 +207,11 @@ static bool put_field(struct encoder *e, const struct field *f, struct val v)
 /* The most frequent sort of member, in one go. */
 static inline bool put_string_field(struct encoder *e, const struct field *f, struct val v)
 {
-	if (UNLIKELY(!json_room(&e->w, f->json_key.n + v.n + JSON_SLACK)))
+	str key = atom_json_key(f->name);
+
+	if (UNLIKELY(!json_room(&e->w, key.n + v.n + JSON_SLACK)))
 		return false;
-	return json_put_string(&e->w, json_copy(e->w.at, f->json_key), val_as_str(v));
+	return json_put_string(&e->w, json_copy(e->w.at, key), val_as_str(v));
 }
 
 static str zero_text(const struct field *f)
@@ -232,11 +235,11 @@ static str zero_text(const struct field *f)
 /* A field that is absent but has to be written. */
 static bool put_zero(struct encoder *e, const struct field *f)
 {
-	str zero = zero_text(f);
+	str key = atom_json_key(f->name), zero = zero_text(f);
 
-	if (UNLIKELY(!json_room(&e->w, f->json_key.n + zero.n + JSON_SLACK)))
+	if (UNLIKELY(!json_room(&e->w, key.n + zero.n + JSON_SLACK)))
 		return false;
-	char *at = json_copy(json_copy(e->w.at, f->json_key), zero);
+	char *at = json_copy(json_copy(e->w.at, key), zero);
 	*at = ',';
 	e->w.at = at + 1;
 	return true;
@@ -274,9 +277,10 @@ static bool put_other_field(struct encoder *e, const struct field *field, struct
 {
 	if (UNLIKELY(is_left_out(field, v)))
 		return !(field->flags & FIELD_ALWAYS) || put_zero(e, field);
-	if (UNLIKELY(!json_room(&e->w, field->json_key.n + JSON_SLACK)))
+	str key = atom_json_key(field->name);
+	if (UNLIKELY(!json_room(&e->w, key.n + JSON_SLACK)))
 		return false;
-	e->w.at = json_copy(e->w.at, field->json_key);
+	e->w.at = json_copy(e->w.at, key);
 	return put_field(e, field, v);
 }
 

@@ -185,7 +185,7 @@ static void cell_add_piece(struct decoder *d, struct cell *c, str bytes)
 
 static struct val enum_val(const struct field *f, int32_t number)
 {
-	for (const struct enum_value *e = f->enum_values; e && e->name.n; e++)
+	for (const struct enum_value *e = f->facts->enum_values; e && e->name.n; e++)
 		if (e->number == number)
 			return val_of_str(e->name);
 	return val_of_int(number);

@@ -150,7 +150,7 @@ static bool int_fits(enum field_kind kind, int64_t i)
 
 static int put_enum(struct encoder *e, const struct field *f, struct val v)
 {
-	const struct enum_value *known = f->enum_values;
+	const struct enum_value *known = f->facts->enum_values;
 	while (known && known->name.n && !str_eq(known->name, val_as_str(v)))
 		known++;
 	if (!known || !known->name.n)
@@ -423,7 +423,7 @@ static int put_item(struct encoder *e, struct level *l)
 static bool is_zero(const struct field *f, struct val v)
 {
 	if (f->kind == KIND_ENUM && val_is(v, VAL_STRING))
-		for (const struct enum_value *known = f->enum_values; known && known->name.n; known++)
+		for (const struct enum_value *known = f->facts->enum_values; known && known->name.n; known++)
 			if (str_eq(known->name, val_as_str(v)))
 				return known->number == 0;
 	return val_is_zero(v);

@@ -251,7 +251,7 @@ static bool fit_int_or_string(struct arena *a, const struct scalar *s, struct va
 
 static bool fit_enum(struct arena *a, const struct target *t, const struct scalar *s, struct val *ret, struct misfit *m)
 {
-	const struct enum_value *e = t->field->enum_values;
+	const struct enum_value *e = t->field->facts->enum_values;
 
 	for (; e->name.n; e++)
 		if (s->token == TOKEN_STRING ? str_eq(e->name, s->text) : s->integer && s->i == e->number)

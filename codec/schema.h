@@ -57,9 +57,8 @@ enum field_flags {
 
 struct type;
 
-/* What only some fields have and only some uses ask for. */
+/* What only some fields have and only some uses ask for; many share it. */
 struct field_facts {
-	str description;
 	str default_json;       /* OpenAPI default, JSON text; n == 0: none */
 	str merge_key;
 	const atom *map_keys;   /* listMapKeys, ended by 0; or NULL */
@@ -68,18 +67,18 @@ struct field_facts {
 	str gate;               /* feature gate */
 	str rules;              /* declarative validation tags, as in the .api file: "minimum=0 maxItems=32" */
 	str go_type;            /* as error texts name it: "v1.PodPhase", "[]v1.FinalizerName", "v1.ResourceList"; n == 0: the builtin one */
+	const struct enum_value *enum_values; /* KIND_ENUM */
 };
 
 struct field {
-	uint16_t name;          /* atom */
+	uint16_t name;          /* atom: also the name in JSON */
 	uint16_t number;        /* protobuf field number */
 	uint8_t kind;           /* enum field_kind, of the elements for lists and maps */
 	uint8_t shape;          /* enum shape */
 	uint16_t flags;         /* enum field_flags */
 	const struct type *type;           /* KIND_MESSAGE */
-	const struct enum_value *enum_values; /* KIND_ENUM */
 	const struct field_facts *facts;   /* never NULL */
-	str json_key;           /* "nodeName": with quotes and colon, ready to be written */
+	const char *description;           /* never NULL */
 };
 
 struct enum_value {

@@ -1,5 +1,5 @@
 /*
- * What the generated files of tools/apigen share with atom.c and schema.c. Nobody else includes this.
+ * What the generated files of tools/apigen share with atom.c, json_encode.c and schema.c. Nobody else includes this.
  */
 #ifndef C8S_CODEC_SCHEMA_TABLES_H
 #define C8S_CODEC_SCHEMA_TABLES_H
@@ -8,8 +8,8 @@
 
 #include "codec/schema.h"
 
-/* Texts of the atoms 1, 2, ..., each with a NUL; atom i begins at atom_offset[i] and ends before atom_offset[i + 1]. Offsets
- * instead of pointers: nothing to relocate when the program starts. */
+/* Texts of the atoms 1, 2, ... as JSON has them before a value: "name": with quotes and colon. Atom i begins at atom_offset[i] and ends
+ * before atom_offset[i + 1]. Offsets instead of pointers: nothing to relocate when the program starts. */
 extern const char atom_text[];
 extern const uint32_t atom_offset[];
 /* Open addressing, linear probing: name_hash -> atom, 0 for an empty slot. */
@@ -22,6 +22,13 @@ extern const uint32_t schema_kind_mask;
 
 /* The facts of a field that has none. */
 extern const struct field_facts schema_no_facts;
+
+/* Of one that is in the table. */
+static inline str atom_json_key(atom key)
+{
+	uint32_t at = atom_offset[key];
+	return str_span(atom_text + at, atom_offset[key + 1] - at);
+}
 
 /* Cheap for short names: looks at the length and at the first and last 8 bytes. tools/apigen/emit.py computes the same. */
 static inline uint32_t name_hash(str s)

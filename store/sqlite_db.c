@@ -381,7 +381,7 @@ int db_checkpoint(struct db *db, int64_t *ret_left, struct err *err)
 int db_reserve_log(struct db *db, int64_t pages, struct err *err)
 {
 	enum { LOG_HEADER = 32, FRAME_HEADER = 24 };
-	static const char zeros[64 << 10];
+	static char zeros[64 << 10]; /* not const, which would take as much room in the program */
 	sqlite3_file *log = NULL;
 	sqlite3_int64 have = 0, want = LOG_HEADER + pages * (FRAME_HEADER + DB_PAGE_SIZE);
 	int rc = sqlite3_file_control(db->c, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
