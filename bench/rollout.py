@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Rolling update of a Deployment of 1,000 pods on hollow nodes: how long it takes, and how many writes the API server sees, by resource and verb, beside
-the least number that the meaning of a rolling update needs. With all loops in one process, and as processes of their own.
+the least number that the meaning of a rolling update needs. With all loops in one process, and as processes of their own, whose limits of requests per
+second (20 for each controller and 50 for the scheduler, as in Kubernetes) are lifted: else they would be all that is measured.
 
 The least: a pod that is replaced costs five writes (its successor is created, bound, and said to run; it is deleted by its set, and for good by its
 node) and an event of the scheduler. With a quarter of surge and a quarter unavailable there are four rounds: in each, two sets are scaled and tell

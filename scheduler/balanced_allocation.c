@@ -35,7 +35,7 @@ static bool balanced_pre_score(struct cycle *c, void **ret_state, const uint32_t
 
 	(void)nodes;
 	(void)n;
-	s->n = resources_to_score(c->arena, c->nodes, specs_of(c), &c->placed->request, &s->all);
+	s->n = resources_to_score(c->arena, c, specs_of(c), &c->placed->request, &s->all);
 	s->shares = ARENA_ARRAY(c->arena, double, s->n);
 	for (size_t i = 0; i < s->n; i++)
 		asks |= s->all[i].request != 0;
@@ -62,13 +62,13 @@ static int64_t evenness(const double *shares, size_t n)
 }
 
 /* With the pod (1) or without it (0). */
-static int64_t node_evenness(const struct state *s, const struct nodes *t, uint32_t node, int64_t with)
+static int64_t node_evenness(const struct state *s, const struct cycle *c, uint32_t node, int64_t with)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
-		unsigned r = s->all[i].index;
-		int64_t capacity = t->allocatable[node].v[r], used = res_add(t->requested[node].v[r], with * s->all[i].request);
+		int64_t used, capacity = scored_capacity(c, &s->all[i], node, &used);
+		used = res_add(used, with * s->all[i].request);
 		if (capacity > 0)
 			s->shares[n++] = used > capacity || used < 0 ? 1 : (double)used / (double)capacity;
 	}
@@ -78,7 +78,7 @@ static int64_t node_evenness(const struct state *s, const struct nodes *t, uint3
 static void balanced_score(struct cycle *c, void *state, const uint32_t *nodes, size_t n, int64_t *scores)
 {
 	for (size_t i = 0; i < n; i++) {
-		int64_t with = node_evenness(state, c->nodes, nodes[i], 1), without = node_evenness(state, c->nodes, nodes[i], 0);
+		int64_t with = node_evenness(state, c, nodes[i], 1), without = node_evenness(state, c, nodes[i], 0);
 		scores[i] = SCORE_MAX / 2 + (SCORE_MAX / 2 + with - without) / 2;
 	}
 }

@@ -2,6 +2,7 @@
 
 #include "codec/atoms.h"
 #include "machinery/resources.h"
+#include "scheduler/requests.h"
 
 /* Types and states of a node's conditions; times and messages change all the time. */
 static bool same_conditions(struct val x, struct val y)
@@ -67,6 +68,8 @@ static bool asks_for_less(struct val old, struct val new)
 	    list_is_less(pod_container_resources(&a, before, A_requests), pod_container_resources(&a, now, A_requests)))
 		return true;
 	if (list_is_less(val_get(before, resources, requests), val_get(now, resources, requests)))
+		return true;
+	if (resize_is_infeasible(new) && !resize_is_infeasible(old))
 		return true;
 	/* A resize that the kubelet has finished: what counts is the larger of what is asked for and what is given. */
 	before = val_get(old, status);

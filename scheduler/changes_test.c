@@ -36,12 +36,18 @@ TEST(changes_of_nodes)
 TEST(changes_of_pods)
 {
 #define CPU(amount) "{\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"" amount "\"}}}]}}"
+#define PENDING(reason) "{\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]}," \
+	"\"status\":{\"conditions\":[{\"type\":\"PodResizePending\",\"status\":\"True\",\"reason\":\"" reason "\"}]}}"
 	static const struct { const char *old, *new; unsigned events; } t[] = {
 		{ "{}", "{}", 0 },
 		{ "{}", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", EV_POD_LABEL },
 		{ CPU("2"), CPU("1"), EV_POD_SCALE_DOWN },
 		{ CPU("1"), CPU("2"), 0 },
 		{ CPU("1"), CPU("1000m"), 0 },
+		/* A resize that cannot be done: what was asked for does not count any more. */
+		{ CPU("1"), PENDING("Infeasible"), EV_POD_SCALE_DOWN },
+		{ CPU("1"), PENDING("Deferred"), 0 },
+		{ PENDING("Infeasible"), PENDING("Infeasible"), 0 },
 		{ "{\"spec\":{\"schedulingGates\":[{\"name\":\"a\"}]}}", "{}", EV_POD_GATES },
 		{ "{\"spec\":{\"schedulingGates\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}", "{\"spec\":{\"schedulingGates\":[{\"name\":\"a\"}]}}", 0 },
 		{ "{}", "{\"spec\":{\"tolerations\":[{\"operator\":\"Exists\"}]}}", EV_POD_TOLERATION },

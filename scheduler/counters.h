@@ -86,6 +86,7 @@ struct scope_spec {
 };
 struct scope *counters_scope(struct counters *c, struct topo *topo, const struct scope_spec *spec, struct val pod) NONNULL_RESULT;
 size_t scope_domains(const struct scope *s);
+bool scope_has(const struct scope *s, uint32_t node);
 
 struct pick_part {
 	const str *namespaces;

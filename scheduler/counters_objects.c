@@ -343,12 +343,14 @@ struct requirements {
 	size_t n, cap;
 };
 
-/* unique: nothing else about this label so far. */
-static void require(struct requirements *q, const struct requirement *r, bool unique)
+/* alone: instead of what was required of this label so far. */
+static void require(struct requirements *q, const struct requirement *r, bool alone)
 {
-	for (size_t i = 0; i < q->n && unique; i++)
-		if (atom_eq(q->all[i].key, r->key))
+	for (size_t i = 0; i < q->n && alone; i++)
+		if (atom_eq(q->all[i].key, r->key)) {
+			q->all[i] = *r;
 			return;
+		}
 	if (q->n == q->cap) {
 		struct requirement *more = ARENA_ARRAY(q->arena, struct requirement, q->cap * 2 + 8);
 		if (q->n)

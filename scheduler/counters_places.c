@@ -257,6 +257,7 @@ struct scope *counters_scope(struct counters *c, struct topo *topo, const struct
 }
 
 size_t scope_domains(const struct scope *s) { return s->n_domains; }
+bool scope_has(const struct scope *s, uint32_t node) { return set_has(s->set, node); }
 
 static void scope_free(struct counters *c, struct scope *s)
 {

@@ -99,7 +99,7 @@ static bool filters_by_sums(const struct cycle *c, const struct profile *p)
 /* What looks at nodes with nominated pods ask of the pod, once. */
 static void learn(struct cycle *c, const struct profile *p)
 {
-	c->by_sums = filters_by_sums(c, p);
+	c->by_sums = filters_by_sums(c, p) && !(c->placed->unknown && nodes_are_full(c->nodes));
 	c->nominated_to = c->scheduler ? nominations_node_of(&c->scheduler->nominations, val_str(c->pod, metadata, uid)) : NODE_NONE;
 	c->only_fixed = !c->placed->unknown;
 	for (unsigned r = RES_FIXED; r < c->nodes->n_resources; r++)
@@ -283,6 +283,12 @@ struct look {
 	struct fit_error why;
 	uint64_t refused_by;
 	uint32_t n_found, n_refused;
+	struct tried {                /* the node that the pod waits for, when it has refused */
+		bool any;
+		uint32_t node;
+		uint64_t by;
+		str reason;
+	} tried;
 };
 
 /* cycle_filter, if the node has not said it to a pod of the same class already. */
@@ -317,9 +323,44 @@ static bool examine(struct look *l, uint32_t node, struct err *err)
 		return false;
 	}
 	l->n_refused++;
+	/* What the class knows by now is counted there. */
+	if (l->c->by_class && class_answer(l->c->class, l->c, node))
+		return true;
+	if (l->c->by_class && v == UNSCHEDULABLE)
+		class_stuck(l->c->class, l->c, node);
 	l->refused_by |= UINT64_C(1) << plugin;
 	fit_error_add(&l->why, l->c->reason, 1);
 	return true;
+}
+
+static void count_known(struct look *l)
+{
+	const struct pod_class *k = l->c->class;
+
+	for (unsigned i = 0; i < k->n_reasons; i++)
+		if (k->reasons[i].n && k->reasons[i].plugin >= 0) {
+			l->refused_by |= UINT64_C(1) << k->reasons[i].plugin;
+			fit_error_add(&l->why, k->reasons[i].text, k->reasons[i].n);
+		}
+}
+
+/* Only nodes that may fit are examined; those that are passed over count all the same. */
+static int examine_open(struct look *l, const uint32_t *nodes, uint32_t n, uint32_t enough, struct err *err)
+{
+	uint32_t start = l->c->scheduler->next_start % n, last = 0;
+
+	for (int turn = 0; turn < 2; turn++) {
+		uint32_t from = turn ? 0 : start, end = turn ? start : n;
+		for (; l->n_found < enough && (from = bits_next(l->c->class->open, NULL, from, end)) < end; from++) {
+			if (!examine(l, nodes[from], err))
+				return -ERR_INTERNAL;
+			last = from;
+		}
+	}
+	l->n_refused = (l->n_found < enough ? n : (last + n - start) % n + 1) - l->n_found;
+	if (!l->n_found)
+		count_known(l);
+	return 0;
 }
 
 static int examine_all(struct look *l, const uint32_t *nodes, uint32_t n, struct err *err)
@@ -330,6 +371,8 @@ static int examine_all(struct look *l, const uint32_t *nodes, uint32_t n, struct
 	uint32_t enough = scores || extenders_have(s, EXTENDER_FILTERS) ? nodes_to_find(n, percentage) : MIN(n, 1U);
 	uint32_t at = n ? s->next_start % n : 0;
 
+	if (l->c->by_class)
+		return examine_open(l, nodes, n, enough, err);
 	for (uint32_t i = 0; i < n && l->n_found < enough; i++, at = at + 1 == n ? 0 : at + 1)
 		if (!examine(l, nodes[at], err))
 			return -ERR_INTERNAL;
@@ -366,17 +409,32 @@ static bool try_nominated(struct look *l)
 	if (!examine(&only, node, &err) || !only.n_found || ask_extenders(&only, &err) < 0) {
 		if (err.code)
 			log_warn("the nominated node could not be examined", KV("node", name), KV("err", &err));
+		else if (s->verdicts[node] != FIT)
+			l->tried = (struct tried){ true, node, only.refused_by, l->c->reason };
 		return false;
 	}
 	l->n_found = only.n_found;
 	return s->found[0] == node && l->n_found == 1;
 }
 
+/* What the node said that was tried first counts also when it is not among those that were looked at then. */
+static void count_tried(struct look *l, const uint32_t *nodes, uint32_t n)
+{
+	uint32_t looked = l->n_found + l->n_refused, start = n ? l->c->scheduler->next_start % n : 0;
+
+	for (uint32_t i = 0; i < looked; i++)
+		if (nodes[(start + i) % n] == l->tried.node)
+			return;
+	l->n_refused++;
+	l->refused_by |= l->tried.by;
+	fit_error_add(&l->why, l->tried.reason, 1);
+}
+
 /* Those that PreFilter has left out count as refused by who narrowed. */
 static void count_absent(struct look *l, uint64_t narrowed)
 {
 	struct cycle *c = l->c;
-	uint32_t left_out = c->nodes->n_alive - (uint32_t)c->n_only;
+	uint32_t left_out = c->nodes->n_alive - l->n_found - l->n_refused;
 
 	if (left_out)
 		fit_error_add(&l->why, arena_printf(c->arena, "node(s) didn't satisfy plugin(s) [" STR_FMT "]",
@@ -413,17 +471,24 @@ static int find_nodes(struct look *l, uint64_t *ret_asked, struct err *err)
 		memset(s->verdicts, v, c->nodes->n);
 		return -ERR_INVALID;
 	}
-	memset(s->verdicts, UNRESOLVABLE, c->nodes->n); /* of those that nobody will have examined */
 	c->class = classes_find(&s->classes, c, l->p);
+	/* Extenders may refuse what was found: then those that were passed over would have to say why. */
+	bool by_class = c->class && !c->only && !s->n_extenders;
+	if (!by_class)
+		memset(s->verdicts, UNRESOLVABLE, c->nodes->n); /* of those that nobody will have examined */
 	if (try_nominated(l))
 		return 0;
+	c->by_class = by_class;
 	l->n_found = 0;
-	if (c->only) {
+	if (c->only)
 		drop_dead(c);
-		count_absent(l, narrowed);
-	}
 	uint32_t n = c->only ? (uint32_t)c->n_only : c->nodes->n_alive;
-	r = examine_all(l, c->only ? c->only : nodes_order(c->nodes), n, err);
+	const uint32_t *nodes = c->only ? c->only : nodes_order(c->nodes);
+	r = examine_all(l, nodes, n, err);
+	if (l->tried.any)
+		count_tried(l, nodes, n);
+	if (c->only)
+		count_absent(l, narrowed);
 	s->next_start = (s->next_start + l->n_found + l->n_refused) % c->nodes->n_alive;
 	return r < 0 ? r : ask_extenders(l, err);
 }

@@ -45,6 +45,17 @@ static enum verdict narrow_to_first(struct cycle *c, void **ret_state, bool *ret
 	return FIT;
 }
 
+/* A node that is not there. */
+static enum verdict narrow_to_none(struct cycle *c, void **ret_state, bool *ret_skip)
+{
+	static uint32_t none;
+
+	(void)ret_state, (void)ret_skip;
+	c->only = &none;
+	c->n_only = 0;
+	return FIT;
+}
+
 static enum verdict refuse_all(struct cycle *c, void **ret_state, bool *ret_skip)
 {
 	(void)ret_state, (void)ret_skip;
@@ -75,7 +86,7 @@ static enum verdict no_room(struct cycle *c, void *state, bool made, uint32_t *r
 }
 
 static const struct plugin label = { .name = "Label", .filter = by_label }, pods = { .name = "Pods", .filter = by_pods },
-	narrows = { .name = "Narrows", .pre_filter = narrow_to_first }, refuses = { .name = "Refuses", .pre_filter = refuse_all },
+	narrows = { .name = "Narrows", .pre_filter = narrow_to_first }, names_none = { .name = "NamesNone", .pre_filter = narrow_to_none }, refuses = { .name = "Refuses", .pre_filter = refuse_all },
 	names = { .name = "Names", .score = by_name }, equal = { .name = "Equal", .score = all_equal },
 	room = { .name = "Room", .post_filter = no_room };
 
@@ -251,6 +262,21 @@ TEST(cycle_pre_filter_refuses_or_narrows)
 	CHECK_STR(r.message, "0/3 nodes are available: persistentvolumeclaim \"nope\" not found.");
 	CHECK_INT(r.refused_by, 4);
 	CHECK_INT(asked, 0);
+	world_free(w);
+}
+
+TEST(cycle_pre_filter_names_a_node_that_is_not_there)
+{
+	struct world *w = world_new(1);
+
+	add_nodes(w, 3, "");
+	add_plugin(w, &label);
+	add_plugin(w, &names_none);
+	CHECK_STR(look(w, 0).message, "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NamesNone].");
+	CHECK_INT(asked, 0);
+	/* Those after it are asked, and what they say comes first. */
+	add_plugin(w, &refuses);
+	CHECK_STR(look(w, 0).message, "0/3 nodes are available: persistentvolumeclaim \"nope\" not found.");
 	world_free(w);
 }
 

@@ -5,35 +5,47 @@
 #include "base/mem.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
+#include "machinery/cel_device.h"
+#include "machinery/gates.h"
 #include "machinery/resources.h"
 
-enum { ID_MAX = 512 };
+#define CLASS_PREFIX "deviceclass.resource.kubernetes.io/"
+
+enum { ID_MAX = 512, SELECTORS_MAX = 256 };
 
 struct flight {
 	str uid;                      /* in the block */
 	struct frozen *allocation;
 };
 
-struct pool_slice {
-	struct pool_slice *next;
-	struct val slice;
+struct extended_class {
+	struct val class;
 };
 
-static str slice_node(struct val slice) { return val_str(slice, spec, nodeName); }
+/* The pod that a claim was made for. */
+static str claim_owner(struct val claim)
+{
+	VAL_EACH(o, val_get(claim, metadata, ownerReferences))
+		if (val_bool(*o, controller))
+			return val_str(*o, uid);
+	return STR("");
+}
 
 struct devices *device_table_new(struct client *client, struct informers *informers)
 {
 	struct devices *d = mem_zalloc(sizeof(*d));
 	d->client = client;
-	copies_init(&d->claims, NULL, NULL);
-	copies_init(&d->slices, slice_node, NULL);
+	d->features = (struct device_features){ true, true, true, true, true, true, true };
+	fiber_cond_init(&d->claims_changed, "a resource claim");
+	copies_init(&d->claims, claim_owner, &d->claims_changed);
+	copies_init(&d->slices, NULL, NULL);
 	copies_init(&d->classes, NULL, NULL);
 	map_init(&d->flights);
+	map_init(&d->selectors);
+	map_init(&d->extended);
 	map_init(&d->taken);
-	map_init(&d->pools);
-	arena_init(&d->taken_arena);
-	arena_init(&d->pools_arena);
-	d->taken_claims = d->pools_version = UINT64_MAX;
+	map_init(&d->places);
+	d->taken_claims = d->pools_version = d->extended_version = UINT64_MAX;
 	if (informers) {
 		copies_follow(&d->claims, informers_get(informers, TYPE(resource_v1, ResourceClaim), &(struct informer_options){ 0 }));
 		copies_follow(&d->slices, informers_get(informers, TYPE(resource_v1, ResourceSlice), &(struct informer_options){ 0 }));
@@ -42,10 +54,34 @@ struct devices *device_table_new(struct client *client, struct informers *inform
 	return d;
 }
 
+void devices_set_gates(struct devices *d, struct val said)
+{
+	d->features = (struct device_features){
+		.consumable_capacity = gate_is_on(said, STR("DRAConsumableCapacity")),
+		.binding_conditions = gate_is_on(said, STR("DRADeviceBindingConditions")) && gate_is_on(said, STR("DRAResourceClaimDeviceStatus")),
+		.taints = gate_is_on(said, STR("DRADeviceTaints")),
+		.extended_resources = gate_is_on(said, STR("DRAExtendedResource")),
+		.partitionable = gate_is_on(said, STR("DRAPartitionableDevices")),
+		.prioritized_list = gate_is_on(said, STR("DRAPrioritizedList")),
+		.filter_timeout = gate_is_on(said, STR("DRASchedulerFilterTimeout")),
+	};
+}
+
 static void flight_free(struct flight *f)
 {
 	frozen_unref(f->allocation);
 	free(f);
+}
+
+static void drop_selectors(struct devices *d)
+{
+	struct map_iter it = map_iter(&d->selectors);
+	for (struct device_selector *s; (s = map_next(&it, NULL));) {
+		cel_program_unref(s->program);
+		free(s);
+	}
+	map_done(&d->selectors);
+	map_init(&d->selectors);
 }
 
 void device_table_free(struct devices *d)
@@ -58,11 +94,16 @@ void device_table_free(struct devices *d)
 	struct map_iter it = map_iter(&d->flights);
 	for (struct flight *f; (f = map_next(&it, NULL));)
 		flight_free(f);
+	drop_selectors(d);
+	map_done(&d->selectors);
 	map_done(&d->flights);
+	map_done(&d->extended);
 	map_done(&d->taken);
-	map_done(&d->pools);
+	map_done(&d->places);
 	arena_done(&d->taken_arena);
 	arena_done(&d->pools_arena);
+	arena_done(&d->extended_arena);
+	arena_done(&d->eval_arena);
 	free(d);
 }
 
@@ -70,6 +111,8 @@ void devices_hold(struct devices *d, const bool *busy)
 {
 	d->claims.hold = d->slices.hold = d->classes.hold = busy;
 }
+
+/* ---- what is taken ---- */
 
 void devices_land(struct devices *d, str claim_uid)
 {
@@ -102,7 +145,7 @@ static str join_id(char out[ID_MAX], str driver, str pool, str device)
 {
 	const str parts[] = { driver, pool, device };
 	size_t n = 0;
-	for (size_t i = 0; i < ARRAY_LEN(parts) && parts[i].p; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		if (n + parts[i].n + 1 > ID_MAX)
 			return STR_NONE;
 		if (i)
@@ -114,6 +157,21 @@ static str join_id(char out[ID_MAX], str driver, str pool, str device)
 	return str_span(out, n);
 }
 
+static void use_add(struct devices *d, struct device_use *u, struct val consumed)
+{
+	VAL_EACH_MEMBER(m, consumed) {
+		struct capacity_sum *sum = u->sums;
+		while (sum && !str_eq(sum->name, atom_str(m->key)))
+			sum = sum->next;
+		if (!sum) {
+			sum = ARENA_NEW(&d->taken_arena, struct capacity_sum);
+			*sum = (struct capacity_sum){ u->sums, arena_str(&d->taken_arena, atom_str(m->key)), { 0 } };
+			u->sums = sum;
+		}
+		sum->used = quantity_add(sum->used, quantity_of(m->val));
+	}
+}
+
 /* Devices that administrators look at are not taken by that. */
 static void take(struct devices *d, struct val allocation)
 {
@@ -121,8 +179,19 @@ static void take(struct devices *d, struct val allocation)
 	VAL_EACH(r, val_get(allocation, devices, results)) {
 		if (val_bool(*r, adminAccess))
 			continue;
-		str id = arena_str(&d->taken_arena, join_id(room, val_str(*r, driver), val_str(*r, pool), val_str(*r, device)));
-		map_put(&d->taken, id, d);
+		str id = join_id(room, val_str(*r, driver), val_str(*r, pool), val_str(*r, device));
+		struct device_use *u = map_get(&d->taken, id);
+		if (!u) {
+			u = ARENA_NEW(&d->taken_arena, struct device_use);
+			map_put(&d->taken, arena_str(&d->taken_arena, id), u);
+		}
+		if (!d->features.consumable_capacity || !val_has(*r, shareID)) {
+			u->alone = true;
+			continue;
+		}
+		u->shared = true;
+		u->counted |= val_has(*r, consumedCapacity);
+		use_add(d, u, val_get(*r, consumedCapacity));
 	}
 }
 
@@ -133,9 +202,10 @@ static void refresh_taken(struct devices *d)
 	map_done(&d->taken);
 	map_init(&d->taken);
 	arena_reset(&d->taken_arena);
-	COPIES_EACH(x, &d->claims, STR(""))
+	struct map_iter it = map_iter(&d->claims.all);
+	for (struct copy *x; (x = map_next(&it, NULL));)
 		take(d, val_get(copy_val(x), status, allocation));
-	struct map_iter it = map_iter(&d->flights);
+	it = map_iter(&d->flights);
 	for (struct flight *f; (f = map_next(&it, NULL));)
 		take(d, f->allocation->val);
 	d->n_taken++;
@@ -143,104 +213,98 @@ static void refresh_taken(struct devices *d)
 	d->taken_flights = d->flights_version;
 }
 
-static void count_slice(struct devices *d, struct val slice)
+const struct device_use *devices_use(const struct devices *d, const struct device_slice *s, str device)
 {
 	char room[ID_MAX];
-	str id = join_id(room, val_str(slice, spec, driver), val_str(slice, spec, pool, name), STR_NONE);
-	int64_t generation = val_int(slice, spec, pool, generation);
-	struct device_pool *p = map_get(&d->pools, id);
-	if (!p) {
-		p = ARENA_NEW(&d->pools_arena, struct device_pool);
-		p->id = arena_str(&d->pools_arena, id);
-		p->generation = generation;
-		map_put(&d->pools, p->id, p);
-	}
-	if (generation > p->generation) {
-		p->generation = generation;
-		p->n_slices = 0;
-		p->slices = NULL;
-	}
-	if (generation < p->generation)
-		return;
-	struct pool_slice *one = ARENA_NEW(&d->pools_arena, struct pool_slice);
-	*one = (struct pool_slice){ p->slices, slice };
-	p->slices = one;
-	p->n_slices++;
-}
-
-static void refresh_pools(struct devices *d)
-{
-	if (d->pools_version == d->slices.version)
-		return;
-	map_done(&d->pools);
-	map_init(&d->pools);
-	arena_reset(&d->pools_arena);
-	struct map_iter it = map_iter(&d->slices.all);
-	for (struct copy *x; (x = map_next(&it, NULL));)
-		count_slice(d, copy_val(x));
-	d->pools_version = d->slices.version;
+	return map_get(&d->taken, join_id(room, s->driver, s->pool_name, device));
 }
 
 void devices_refresh(struct devices *d)
 {
 	refresh_taken(d);
-	refresh_pools(d);
+	device_pools_refresh(d);
 }
 
-bool devices_taken(const struct devices *d, str driver, str pool, str device)
+void devices_begin(struct devices *d)
 {
-	char room[ID_MAX];
-	return map_get(&d->taken, join_id(room, driver, pool, device)) != NULL;
+	if (map_len(&d->selectors) > SELECTORS_MAX)
+		drop_selectors(d);
+	devices_refresh(d);
 }
 
-struct device_pool *devices_pool(const struct devices *d, str driver, str pool)
+/* ---- extended resources ---- */
+
+/* Of two classes with the same resource the newer one counts, then the one whose name comes first. */
+static bool class_wins(struct val class, struct val over)
 {
-	char room[ID_MAX];
-	return map_get(&d->pools, join_id(room, driver, pool, STR_NONE));
+	int order = str_cmp(val_str(class, metadata, creationTimestamp), val_str(over, metadata, creationTimestamp));
+	return order > 0 || (order == 0 && str_cmp(val_str(class, metadata, name), val_str(over, metadata, name)) < 0);
 }
 
-static struct device_counter *counter_find(const struct device_pool *p, str set, str name)
+static void offer_class(struct devices *d, str resource, struct val class)
 {
-	for (struct device_counter *c = p->counters; c; c = c->next)
-		if (str_eq(c->set, set) && str_eq(c->name, name))
-			return c;
-	return NULL;
-}
-
-static void counters_make(struct devices *d, struct device_pool *p, struct val slice)
-{
-	VAL_EACH(set, val_get(slice, spec, sharedCounters))
-		VAL_EACH_MEMBER(m, val_get(*set, counters)) {
-			struct device_counter *c = ARENA_NEW(&d->taken_arena, struct device_counter);
-			*c = (struct device_counter){ p->counters, val_str(*set, name), atom_str(m->key), quantity_of(val_get(m->val, value)) };
-			p->counters = c;
-		}
-}
-
-static void counters_take(struct devices *d, struct device_pool *p, struct val slice)
-{
-	VAL_EACH(device, val_get(slice, spec, devices)) {
-		struct val uses = val_get(*device, consumesCounters);
-		if (!val_len(uses) || !devices_taken(d, val_str(slice, spec, driver), val_str(slice, spec, pool, name), val_str(*device, name)))
-			continue;
-		VAL_EACH(u, uses)
-			VAL_EACH_MEMBER(m, val_get(*u, counters)) {
-				struct device_counter *c = counter_find(p, val_str(*u, counterSet), atom_str(m->key));
-				if (c)
-					c->left = quantity_sub(c->left, quantity_of(val_get(m->val, value)));
-			}
+	struct extended_class *x = map_get(&d->extended, resource);
+	if (x && !class_wins(class, x->class))
+		return;
+	if (!x) {
+		x = ARENA_NEW(&d->extended_arena, struct extended_class);
+		map_put(&d->extended, arena_str(&d->extended_arena, resource), x);
 	}
+	x->class = class;
 }
 
-const struct device_counter *devices_counter(struct devices *d, struct device_pool *p, str set, str name)
+struct val devices_class_of(struct devices *d, str resource)
 {
-	if (p->counted != d->n_taken) {
-		p->counters = NULL; /* they were in the arena of the last time */
-		for (struct pool_slice *s = p->slices; s; s = s->next)
-			counters_make(d, p, s->slice);
-		for (struct pool_slice *s = p->slices; s; s = s->next)
-			counters_take(d, p, s->slice);
-		p->counted = d->n_taken;
+	if (!d || !d->features.extended_resources)
+		return VAL_EMPTY;
+	if (d->extended_version != d->classes.version) {
+		map_done(&d->extended);
+		map_init(&d->extended);
+		arena_reset(&d->extended_arena);
+		COPIES_EACH(x, &d->classes, STR(""))
+			if (val_str(copy_val(x), spec, extendedResourceName).n)
+				offer_class(d, val_str(copy_val(x), spec, extendedResourceName), copy_val(x));
+		d->extended_version = d->classes.version;
 	}
-	return counter_find(p, set, name);
+	if (str_starts(resource, STR(CLASS_PREFIX)))
+		return copies_val(&d->classes, str_skip(resource, strlen(CLASS_PREFIX)));
+	const struct extended_class *x = map_get(&d->extended, resource);
+	return x ? x->class : VAL_EMPTY;
+}
+
+/* ---- selectors ---- */
+
+static unsigned cel_features(const struct devices *d)
+{
+	return d->features.consumable_capacity ? CEL_DEVICE_CONSUMABLE_CAPACITY : 0;
+}
+
+const struct device_selector *devices_selector(struct devices *d, str expression)
+{
+	struct device_selector *s = map_get(&d->selectors, expression);
+	if (s)
+		return s;
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct cel_program *program = NULL;
+	str why = STR("");
+	if (cel_device_compile(expression, cel_features(d), &a, &program, &why) == 0)
+		why = STR("");
+	s = mem_zalloc(sizeof(*s) + expression.n + why.n + 1);
+	char *text = (char *)(s + 1);
+	if (expression.n)
+		memcpy(text, expression.p, expression.n);
+	if (why.n)
+		memcpy(text + expression.n, why.p, why.n);
+	*s = (struct device_selector){ str_span(text, expression.n), program, str_span(text + expression.n, why.n) };
+	map_put(&d->selectors, s->expression, s);
+	return s;
+}
+
+int device_selected(struct devices *d, const struct device_selector *s, const struct device_slice *slice, struct val device, bool *ret, struct err *err)
+{
+	if (!s->program)
+		return err_set(err, ERR_INVALID, "CEL compile error: " STR_FMT, STR_ARG(s->why));
+	int r = cel_device_matches(s->program, cel_features(d), slice->driver, device, &d->eval_arena, ret, err);
+	arena_reset(&d->eval_arena);
+	return r < 0 ? err_wrap(err, r, "CEL runtime error") : 0;
 }

@@ -1,35 +1,5 @@
-#include "scheduler/devices.h"
+#include "scheduler/devices_testing.h"
 
-#include "codec/atoms.h"
-#include "scheduler/plugin_testing.h"
-
-static void put(struct world *w, struct copies *to, const struct type *type, const char *quoted)
-{
-	CLEANUP(frozen_unrefp) struct frozen *f = val_freeze(world_object(w, type, quoted));
-	copies_put(to, f);
-}
-
-static void put_slice(struct world *w, const char *quoted) { put(w, &w->devices->slices, TYPE(resource_v1, ResourceSlice), quoted); }
-static void put_claim(struct world *w, const char *quoted) { put(w, &w->devices->claims, TYPE(resource_v1, ResourceClaim), quoted); }
-
-static void begin(struct world *w)
-{
-	world_init(w, &plugin_dynamic_resources);
-	w->devices = device_table_new(NULL, NULL);
-	(void)world_node(w, "{'metadata':{'name':'a','labels':{'rack':'1'}}}");
-	(void)world_node(w, "{'metadata':{'name':'b','labels':{'rack':'2'}}}");
-	put(w, &w->devices->classes, TYPE(resource_v1, DeviceClass), "{'metadata':{'name':'gpu'},'spec':{'config':[{'opaque':{'driver':'x','parameters':{'k':1}}}]}}");
-	put(w, &w->devices->classes, TYPE(resource_v1, DeviceClass), "{'metadata':{'name':'big'},'spec':{'selectors':[{'cel':{'expression':'true'}}]}}");
-}
-
-static void end(struct world *w)
-{
-	device_table_free(w->devices);
-	world_done(w);
-}
-
-#define SLICE(name, where, pool, devices) \
-	"{'metadata':{'name':'" name "'},'spec':{'driver':'x','pool':{'name':'" pool "','generation':1,'resourceSliceCount':1}," where ",'devices':[" devices "]}}"
 #define ON_A SLICE("s1", "'nodeName':'a'", "a", "{'name':'d1','attributes':{'numa':{'int':0}}},{'name':'d2','attributes':{'numa':{'int':1}}}," \
 		   "{'name':'d3','attributes':{'x/numa':{'int':1}}}")
 #define PART(name, memory) "{'name':'" name "','consumesCounters':[{'counterSet':'gpu0','counters':{'memory':{'value':'" memory "'}}}]}"
@@ -37,10 +7,15 @@ static void end(struct world *w)
 	      PART("whole", "8Gi") "," PART("half1", "4Gi") "," PART("half2", "4Gi") "]}}"
 #define SHARED "{'metadata':{'name':'p2'},'spec':{'driver':'x','pool':{'name':'a','generation':1,'resourceSliceCount':2},'nodeName':'a'," \
 	       "'sharedCounters':[{'name':'gpu0','counters':{'memory':{'value':'8Gi'}}}]}}"
-#define CLAIM(spec) "{'metadata':{'namespace':'d','name':'c','uid':'uc'},'spec':{'devices':{" spec "}}}"
-#define EXACT(name, more) "{'name':'" name "','exactly':{'deviceClassName':'gpu','allocationMode':'ExactCount'" more "}}"
-#define POD "{'metadata':{'namespace':'d','name':'p','uid':'up'},'spec':{'resourceClaims':[{'name':'r','resourceClaimName':'c'}]}}"
-#define CANNOT "UNRESOLVABLE cannot allocate all claims"
+#define EMPTY "claim d/c, constraint #0: empty constraint (unsupported constraint type?)"
+#define INVALID "invalid resource pools were encountered"
+#define NO_CEL "claim d/c, request q, selector #0: CEL expression empty (unsupported selector type?)"
+#define TWO(name, node, device) "{'metadata':{'name':'" name "'},'spec':{'driver':'x','pool':{'name':'p','generation':1,'resourceSliceCount':2}," \
+	"'nodeName':'" node "','devices':[{'name':'" device "'}]}}"
+#define BIG(more) CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'big','allocationMode':'ExactCount','count':1" more "}}]")
+#define MEMORY SLICE("s", "'nodeName':'a'", "a", "{'name':'d1','capacity':{'memory':{'value':'4Gi'}}},{'name':'d2','capacity':{'memory':{'value':'8Gi'}}}," \
+		     "{'name':'d3','capacity':{'memory':{'value':'16Gi'}}}")
+#define MANY "claim d/c: number of requested devices 33 exceeds the claim limit of 32"
 
 static const struct {
 	const char *claim, *slices[3];
@@ -60,7 +35,7 @@ static const struct {
 	  "a: FIT, b: " CANNOT, "q d1, r d2" },
 	{ CLAIM("'requests':[" EXACT("q", ",'count':3") "],'constraints':[{'distinctAttribute':'x/numa'}]"), { ON_A }, "a: " CANNOT ", b: " CANNOT, NULL },
 	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "],'constraints':[{'requests':['q']}]"), { ON_A },
-	  "FAILED claim d/c, constraint #0: empty constraint (unsupported constraint type?)", NULL },
+	  "a: FAILED " EMPTY ", b: FAILED " EMPTY, NULL },
 	/* All of them. */
 	{ CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'gpu','allocationMode':'All'}}]"), { ON_A }, "a: FIT, b: " CANNOT, "q d1, q d2, q d3" },
 	/* Alternatives. */
@@ -85,32 +60,41 @@ static const struct {
 	{ CLAIM("'requests':[" EXACT("q", ",'count':2") "]"), { PARTS, SHARED }, "a: FIT, b: " CANNOT, "q half1, q half2" },
 	{ CLAIM("'requests':[" EXACT("q", ",'count':3") "]"), { PARTS, SHARED }, "a: " CANNOT ", b: " CANNOT, NULL },
 	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { PARTS, SHARED }, "a: FIT, b: " CANNOT, "q whole" },
-	/* Devices of kinds that are not served. */
-	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { SLICE("s", "'nodeName':'a'", "a", "{'name':'d1','allowMultipleAllocations':true}") },
-	  "a: " CANNOT ", b: " CANNOT, NULL },
+	/* Two slices of one pool with a device of the same name; devices that take from what is not there. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { SLICE("s", "'nodeName':'a'", "a", "{'name':'d1'},{'name':'d1'}") }, "a: UNRESOLVABLE " INVALID ", b: " CANNOT, NULL },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { SLICE("s", "'nodeName':'a'", "a", PART("d1", "1")) }, "a: UNRESOLVABLE " INVALID ", b: " CANNOT, NULL },
+	/* One pool that cannot be used is none of the others' business, except for who wants all. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { SLICE("s", "'nodeName':'a'", "a", "{'name':'d1'},{'name':'d1'}"), SLICE("t", "'nodeName':'a'", "z",
+	  "{'name':'d2'}") }, "a: FIT, b: " CANNOT, "q d2" },
+	{ CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'gpu','allocationMode':'All'}}]"), { SLICE("s", "'nodeName':'a'", "a", "{'name':'d1'},{'name':'d1'}") },
+	  "a: FAILED claim d/c, request q: asks for all devices, but resource pool x/a is currently invalid, b: " CANNOT, NULL },
+	{ CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'gpu','allocationMode':'All'}}]"), { "{'metadata':{'name':'s'},'spec':{'driver':'x','pool':{'name':'p',"
+	  "'generation':1,'resourceSliceCount':2},'nodeName':'a','devices':[{'name':'d1'}]}}" },
+	  "a: FAILED claim d/c, request q: asks for all devices, but resource pool x/p is currently being updated, b: " CANNOT, NULL },
+	/* Pools and slices are tried by their names; those whose devices have to be waited for come last. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':3") "]"), { SLICE("z", "'nodeName':'a'", "b", "{'name':'d3'}"), SLICE("y", "'nodeName':'a'", "c", "{'name':'d2'}"),
+	  SLICE("x", "'nodeName':'a'", "a", "{'name':'d1','bindingConditions':['ready'],'bindingFailureConditions':['no']}") }, "a: FIT, b: " CANNOT, "q d3, q d2, q d1" },
+	/* A node that sees only some slices of a pool knows that the others exist. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "]"), { TWO("s", "a", "d1"), TWO("t", "b", "d2") }, "a: FIT, b: FIT", "q d1" },
+	/* One that does not see the newest generation knows that what it sees is old. */
+	{ CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'gpu','allocationMode':'All'}}]"), { TWO("s", "a", "d1"), "{'metadata':{'name':'t'},'spec':{'driver':'x',"
+	  "'pool':{'name':'p','generation':2,'resourceSliceCount':1},'nodeName':'b','devices':[{'name':'d2'}]}}" }, "a: " CANNOT ", b: FIT", NULL },
+	/* A choice of the first claim leaves nothing for the second request: made otherwise. */
+	{ CLAIM("'requests':[" EXACT("q", ",'count':1") "," EXACT("r", ",'count':1") "],'constraints':[{'requests':['r'],'matchAttribute':'x/only'}]"),
+	  { SLICE("s", "'nodeName':'a'", "a", "{'name':'d1','attributes':{'only':{'string':'s'}}},{'name':'d2'}") }, "a: FIT, b: " CANNOT, "q d2, r d1" },
+	/* Selectors, of the class and of the request. */
+	{ BIG(""), { MEMORY }, "a: FIT, b: " CANNOT, "q d2" },
+	{ BIG(",'selectors':[{'cel':{'expression':'device.driver == \\\"x\\\" && device.capacity[\\\"x\\\"].memory.isGreaterThan(quantity(\\\"8Gi\\\"))'}}]"), { MEMORY },
+	  "a: FIT, b: " CANNOT, "q d3" },
+	{ BIG(",'selectors':[{'cel':{'expression':'device.attributes[\\\"x\\\"].none == 1'}}]"), { MEMORY },
+	  "a: FAILED claim d/c: selector #0: CEL runtime error: no such key: none, b: " CANNOT, NULL },
+	{ BIG(",'selectors':[{}]"), { MEMORY }, "a: FAILED " NO_CEL ", b: FAILED " NO_CEL, NULL },
 	/* What no node can change. */
 	{ CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'none','allocationMode':'ExactCount','count':1}}]"), { NULL },
 	  "UNRESOLVABLE request q: device class none does not exist", NULL },
-	{ CLAIM("'requests':[{'name':'q','exactly':{'deviceClassName':'big','allocationMode':'ExactCount','count':1}}]"), { NULL },
-	  "UNRESOLVABLE request q: device class big has selectors (CEL), which this scheduler does not support", NULL },
-	{ CLAIM("'requests':[" EXACT("q", ",'count':33") "]"), { ON_A }, "FAILED claim d/c: number of requested devices 33 exceeds the claim limit of 32", NULL },
+	{ CLAIM("'requests':[" EXACT("q", ",'count':33") "]"), { ON_A }, "a: FAILED " MANY ", b: FAILED " MANY, NULL },
 	{ CLAIM("'requests':[{'name':'q'}]"), { ON_A }, "UNRESOLVABLE resource claim d/c, request q: unknown request type", NULL },
 };
-
-static str results_on(struct world *w, const char *node)
-{
-	struct err err = ERR_INIT;
-	struct device_search *s;
-	struct val claim = copies_val(&w->devices->claims, STR("d/c")), allocation;
-	uint32_t at = nodes_find(&w->table, str_of(node));
-	str text = STR("");
-	CHECK_INT(device_search_new(&w->arena, w->devices, &claim, 1, &s, &err), 0);
-	CHECK_INT(device_search_run(s, str_of(node), w->table.object[at]->val, &allocation, &err), 1);
-	VAL_EACH(r, val_get(allocation, devices, results))
-		text = arena_printf(&w->arena, STR_FMT "%s" STR_FMT " " STR_FMT, STR_ARG(text), text.n ? ", " : "", STR_ARG(val_str(*r, request)),
-				    STR_ARG(val_str(*r, device)));
-	return text;
-}
 
 TEST(devices_search)
 {
@@ -200,7 +184,7 @@ TEST(devices_allocation)
 			    "{'opaque':{'driver':'z','parameters':{'m':2}}}]"));
 	struct val claim = copies_val(&w.devices->claims, STR("d/c"));
 	CHECK_INT(device_search_new(&w.arena, w.devices, &claim, 1, &s, &err), 0);
-	CHECK_INT(device_search_run(s, STR("a"), w.table.object[0]->val, &allocation, &err), 1);
+	CHECK_INT(device_search_run(s, STR("a"), w.table.object[0]->val, VAL_EMPTY, &allocation, &err), 1);
 	CHECK_STR(testing_text(&w.arena, allocation),
 		  "{'devices':{'results':[{'request':'q','driver':'x','pool':'a','device':'d1','adminAccess':true}],'config':[{'source':'FromClass','requests':['q'],"
 		  "'opaque':{'driver':'x','parameters':{'k':1}}},{'source':'FromClaim','opaque':{'driver':'z','parameters':{'m':2}}}]},"

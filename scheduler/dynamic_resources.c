@@ -1,63 +1,38 @@
 /*
  * The plugin DynamicResources. Claims that have an allocation allow the nodes that it allows; for the others devices are sought on each node. As
  * with volumes, what was found is sought once more for the chosen node (reserve), so that nothing is kept per node. From then on the devices
- * are taken ("in flight"), until pre_bind has written the allocation and the server's answer is known. Nothing here knows CEL: see devices.h.
+ * are taken ("in flight"), until pre_bind has written the allocation and the server's answer is known.
  */
+#include <stdlib.h>
+
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/encoding.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
 #include "codec/time.h"
 #include "codec/types.h"
-#include "scheduler/devices.h"
-#include "scheduler/scheduler_priv.h"
+#include "machinery/resource_claim.h"
+#include "scheduler/config.h"
+#include "scheduler/dynamic_resources_priv.h"
 
-#include <stdlib.h>
+enum { ALTERNATIVES_MAX = 8 };
 
-#define CLAIM_FINALIZER "resource.kubernetes.io/delete-protection"
-enum { BIND_TRIES = 5, ALTERNATIVES_MAX = 8 };
-
-struct pod_claim {
-	struct val object;            /* borrowed during the cycle; of held after reserve */
-	struct frozen *held;
-	str key, uid;
-	bool open;                    /* has no allocation yet */
-	bool anywhere;
-	struct node_selector nodes;
-	bool unavailable;             /* on at least one node, though allocated */
-	struct frozen *allocation;    /* found by reserve */
-	bool reserved;                /* for the pod, on the server */
-};
-
-struct dynamic {
-	struct pod_claim *claims;
-	size_t n, n_open;
-	struct device_search *search; /* for the open ones */
-};
+const struct dynamic_config *dynamic_config_of(const struct cycle *c)
+{
+	static const struct dynamic_config usual = { 10 * NS_PER_S, 600 * NS_PER_S };
+	const struct dynamic_config *config = c->config ? c->config[c->at] : NULL;
+	return config ? config : &usual;
+}
 
 /* ---- claims of a pod ---- */
 
-/* 1 with the name; 0: intentionally none; an error's text in *ret_why. */
-static int claim_name(struct arena *a, struct val pod, struct val ref, str *ret_name, bool *ret_made, str *ret_why)
+static str no_name(struct arena *a, struct val pod, struct val ref, int r)
 {
 	str namespace = val_str(pod, metadata, namespace), name = val_str(pod, metadata, name);
-	*ret_made = false;
-	*ret_name = val_str(ref, resourceClaimName);
-	if (ret_name->n)
-		return 1;
-	if (!val_has(ref, resourceClaimTemplateName)) {
-		*ret_why = arena_printf(a, "pod \"" STR_FMT "/" STR_FMT "\", spec.resourceClaim \"" STR_FMT "\": none of the supported fields are set",
-					STR_ARG(namespace), STR_ARG(name), STR_ARG(val_str(ref, name)));
-		return -1;
-	}
-	*ret_made = true;
-	VAL_EACH(s, val_get(pod, status, resourceClaimStatuses))
-		if (str_eq(val_str(*s, name), val_str(ref, name))) {
-			*ret_name = val_str(*s, resourceClaimName);
-			return ret_name->n > 0;
-		}
-	*ret_why = arena_printf(a, "pod \"" STR_FMT "/" STR_FMT "\": ResourceClaim not created yet", STR_ARG(namespace), STR_ARG(name));
-	return -1;
+	if (r == -ERR_NOT_FOUND)
+		return arena_printf(a, "pod \"" STR_FMT "/" STR_FMT "\": ResourceClaim not created yet", STR_ARG(namespace), STR_ARG(name));
+	return arena_printf(a, "pod \"" STR_FMT "/" STR_FMT "\", spec.resourceClaim \"" STR_FMT "\": none of the supported fields are set",
+			    STR_ARG(namespace), STR_ARG(name), STR_ARG(val_str(ref, name)));
 }
 
 static bool is_controlled_by(struct val object, struct val owner)
@@ -76,9 +51,11 @@ static bool pod_claims(struct arena *a, const struct devices *d, struct val pod,
 	bool made;
 	*ret_n = 0;
 	VAL_EACH(ref, val_get(pod, spec, resourceClaims)) {
-		int r = claim_name(a, pod, *ref, &name, &made, ret_why);
-		if (r < 0)
+		int r = pod_claim_name(pod, *ref, &name, &made);
+		if (r < 0) {
+			*ret_why = no_name(a, pod, *ref, r);
 			return false;
+		}
 		if (r == 0)
 			continue;
 		struct frozen *claim = copies_get(&d->claims, copy_key(room, namespace, name));
@@ -100,12 +77,54 @@ static bool pod_claims(struct arena *a, const struct devices *d, struct val pod,
 	return true;
 }
 
-static bool is_reserved_for(struct val claim, struct val pod)
+/* ---- what devices wait for ---- */
+
+static struct val condition_of(struct val device_status, str type)
 {
-	VAL_EACH(r, val_get(claim, status, reservedFor))
-		if (str_eq(val_str(*r, uid), val_str(pod, metadata, uid)))
-			return true;
-	return false;
+	VAL_EACH(c, val_get(device_status, conditions))
+		if (str_eq(val_str(*c, type), type))
+			return *c;
+	return VAL_EMPTY;
+}
+
+static struct val device_status(struct val claim, struct val result)
+{
+	VAL_EACH(d, val_get(claim, status, devices))
+		if (str_eq(val_str(*d, device), val_str(result, device)) && str_eq(val_str(*d, driver), val_str(result, driver)) &&
+		    str_eq(val_str(*d, pool), val_str(result, pool)))
+			return *d;
+	return VAL_EMPTY;
+}
+
+int claim_is_ready(struct val claim, struct err *err)
+{
+	VAL_EACH(result, val_get(claim, status, allocation, devices, results)) {
+		if (!val_len(val_get(*result, bindingConditions)))
+			continue;
+		struct val status = device_status(claim, *result);
+		if (!val_exists(status))
+			return 0;
+		VAL_EACH(type, val_get(*result, bindingFailureConditions)) {
+			struct val failed = condition_of(status, val_as_str(*type));
+			if (str_eq(val_str(failed, status), STR("True")))
+				return err_set(err, ERR_INVALID, "device binding failed: claim=" STR_FMT ", reason=" STR_FMT ", message=\"" STR_FMT "\"",
+					       STR_ARG(val_str(claim, metadata, name)), STR_ARG(val_str(failed, reason)), STR_ARG(val_str(failed, message)));
+		}
+		VAL_EACH(type, val_get(*result, bindingConditions))
+			if (!str_eq(val_str(condition_of(status, val_as_str(*type)), status), STR("True")))
+				return 0;
+	}
+	return 1;
+}
+
+bool claim_is_late(struct val claim, int64_t binding_ns)
+{
+	struct timestamp at;
+	bool waits = false;
+	VAL_EACH(result, val_get(claim, status, allocation, devices, results))
+		waits |= val_len(val_get(*result, bindingConditions)) > 0;
+	return waits && time_parse(val_str(claim, status, allocation, allocationTimestamp), &at, NULL) == 0 &&
+	       at.seconds + binding_ns / NS_PER_S < clock_wall_ns() / NS_PER_S;
 }
 
 /* ---- looking ---- */
@@ -127,8 +146,8 @@ static enum verdict claim_take(struct cycle *c, struct frozen *object, struct po
 	struct err err = ERR_INIT;
 	struct val allocation = val_get(object->val, status, allocation), nodes = val_get(allocation, nodeSelector);
 	*ret = (struct pod_claim){ .object = object->val, .key = object_key(c->arena, object->val),
-				   .uid = arena_str(c->arena, val_str(object->val, metadata, uid)), .open = !val_exists(allocation),
-				   .anywhere = !val_exists(nodes), .reserved = is_reserved_for(object->val, c->pod) };
+				   .uid = arena_str(c->arena, val_str(object->val, metadata, uid)), .open = !val_exists(allocation), .stored = true,
+				   .anywhere = !val_exists(nodes), .reserved = claim_is_reserved_for(object->val, c->pod) };
 	if (ret->open && devices_flying(c->devices, ret->uid)) {
 		c->reason = arena_printf(c->arena, "resource claim " STR_FMT " is in the process of being allocated", STR_ARG(ret->key));
 		return UNRESOLVABLE;
@@ -139,19 +158,37 @@ static enum verdict claim_take(struct cycle *c, struct frozen *object, struct po
 	return node_selector_check(&ret->nodes, &err) < 0 ? fail(c, -ERR_INTERNAL, &err) : FIT;
 }
 
+/* The claim for extended resources; what is left of an earlier try has to go first. */
+static enum verdict take_extended(struct cycle *c, struct dynamic *s)
+{
+	struct extended_needs *needs = ARENA_NEW(c->arena, struct extended_needs);
+	char uid[UUID_TEXT + 1];
+	extended_needs_read(c->arena, c->devices, c->pod, needs);
+	if (!needs->any)
+		return FIT;
+	struct frozen *before = extended_claim_find(c->devices, c->pod);
+	struct pod_claim *x = &s->claims[s->n++];
+	s->needs = needs;
+	if (before) {
+		enum verdict v = claim_take(c, before, x);
+		x->extended = true;
+		return v;
+	}
+	uuid_v4(uid);
+	*x = (struct pod_claim){ .uid = arena_str(c->arena, str_of(uid)), .open = true, .anywhere = true, .extended = true };
+	x->key = arena_printf(c->arena, STR_FMT "/" EXTENDED_CLAIM_NAME, STR_ARG(val_str(c->pod, metadata, namespace)));
+	return FIT;
+}
+
 static enum verdict dynamic_pre_filter(struct cycle *c, void **ret_state, bool *ret_skip)
 {
-	size_t n, most = val_len(val_get(c->pod, spec, resourceClaims));
+	size_t n = 0, most = val_len(val_get(c->pod, spec, resourceClaims));
 	struct err err = ERR_INIT;
-	*ret_state = ARENA_NEW(c->arena, struct dynamic);
+	struct dynamic *s = *ret_state = ARENA_NEW(c->arena, struct dynamic);
 	*ret_skip = true;
-	if (!most)
-		return FIT;
-	struct dynamic *s = *ret_state;
-	struct frozen **found = ARENA_ARRAY(c->arena, struct frozen *, most);
-	if (!pod_claims(c->arena, c->devices, c->pod, found, &n, &c->reason))
+	struct frozen **found = ARENA_ARRAY(c->arena, struct frozen *, most + 1);
+	if (most && !pod_claims(c->arena, c->devices, c->pod, found, &n, &c->reason))
 		return UNRESOLVABLE;
-	*ret_skip = n == 0;
 	s->claims = ARENA_ARRAY(c->arena, struct pod_claim, n + 1);
 	struct val *open = ARENA_ARRAY(c->arena, struct val, n + 1);
 	for (; s->n < n; s->n++) {
@@ -161,31 +198,69 @@ static enum verdict dynamic_pre_filter(struct cycle *c, void **ret_state, bool *
 		if (s->claims[s->n].open)
 			open[s->n_open++] = s->claims[s->n].object;
 	}
-	int r = s->n_open ? device_search_new(c->arena, c->devices, open, s->n_open, &s->search, &err) : 0;
-	return r < 0 ? fail(c, r, &err) : FIT;
+	enum verdict v = take_extended(c, s);
+	if (v != FIT)
+		return v;
+	*ret_skip = s->n == 0;
+	if (!s->n_open && !s->needs)
+		return FIT;
+	int r = device_search_new(c->arena, c->devices, open, s->n_open, &s->search, &err);
+	if (r < 0)
+		return fail(c, r, &err);
+	device_search_limit(s->search, c->devices->features.filter_timeout ? dynamic_config_of(c)->filter_ns : 0);
+	return FIT;
 }
 
-static str name_of(const struct cycle *c, uint32_t node)
+int dynamic_search(struct cycle *c, struct dynamic *s, uint32_t node, struct val *ret_allocations, bool *ret_extended, struct err *err)
 {
-	return word_str(c->nodes, c->nodes->name[node]);
+	struct val object = c->nodes->object[node]->val, extra = VAL_EMPTY;
+	uint64_t bits = 0;
+	*ret_extended = false;
+	if (s->needs) {
+		if (s->claims[s->n - 1].stored)
+			return err_set(err, ERR_INVALID, "cannot schedule extended resource claim");
+		if (!extended_needs_on(s->needs, object, &bits))
+			return err_set(err, ERR_INVALID, "cannot fit resource");
+	}
+	if (bits) {
+		if (bits != s->bits)
+			s->extended = extended_claim_make(c->arena, s->needs, c->pod, bits, s->claims[s->n - 1].uid, &s->mappings);
+		s->bits = bits;
+		extra = s->extended;
+		*ret_extended = true;
+	}
+	if (!s->search || (!bits && !s->n_open))
+		return 1;
+	return device_search_run(s->search, word_str(c->nodes, c->nodes->name[node]), object, extra, ret_allocations, err);
+}
+
+/* Allocated, and the node is one of those that can use it; devices that will never be ready are of no use either. */
+static bool claim_is_usable(const struct cycle *c, const struct pod_claim *x, struct val node)
+{
+	if (!x->anywhere && node_selector_matches(&x->nodes, node, NULL) != 1)
+		return false;
+	if (x->open || !c->devices->features.binding_conditions)
+		return true;
+	int ready = claim_is_ready(x->object, NULL);
+	return ready > 0 || (ready == 0 && !claim_is_late(x->object, dynamic_config_of(c)->binding_ns));
 }
 
 static enum verdict dynamic_filter(struct cycle *c, void *state, uint32_t node)
 {
 	struct dynamic *s = state;
-	struct val object = c->nodes->object[node]->val;
 	struct err err = ERR_INIT;
-	bool unavailable = false;
-	for (size_t i = 0; i < s->n; i++)
-		if (!s->claims[i].anywhere && node_selector_matches(&s->claims[i].nodes, object, NULL) != 1)
-			unavailable = s->claims[i].unavailable = true;
-	int r = s->search ? device_search_run(s->search, name_of(c, node), object, NULL, &err) : 1;
+	bool unavailable = false, extended;
+	int r = dynamic_search(c, s, node, NULL, &extended, &err);
 	if (r < 0)
 		return fail(c, r, &err);
-	if (r > 0 && !unavailable)
-		return FIT;
-	c->reason = r == 0 ? STR("cannot allocate all claims") : STR("resourceclaim not available on the node");
-	return UNRESOLVABLE;
+	c->reason = STR("cannot allocate all claims");
+	if (r == 0)
+		return UNRESOLVABLE;
+	for (size_t i = 0; i < s->n; i++)
+		if (!claim_is_usable(c, &s->claims[i], c->nodes->object[node]->val))
+			unavailable = s->claims[i].unavailable = true;
+	c->reason = STR("resourceclaim not available on the node");
+	return unavailable ? UNRESOLVABLE : FIT;
 }
 
 /* Alternatives of requests that were allocated before this cycle. */
@@ -216,12 +291,13 @@ static void dynamic_score(struct cycle *c, void *unused, const uint32_t *nodes, 
 	for (size_t i = 0; s && i < s->n; i++)
 		same += s->claims[i].open ? 0 : allocated_score(s->claims[i].object);
 	for (size_t i = 0; i < n; i++) {
+		bool extended;
 		/* Without a search (nothing is open) Kubernetes has no score for a node. */
 		scores[i] = 0;
-		if (s && s->search)
-			scores[i] = same;
-		if (s && s->search && device_search_has_alternatives(s->search) &&
-		    device_search_run(s->search, name_of(c, nodes[i]), c->nodes->object[nodes[i]]->val, NULL, NULL) > 0)
+		if (!s || !s->search || !c->devices->features.prioritized_list)
+			continue;
+		scores[i] = same;
+		if (device_search_has_alternatives(s->search) && dynamic_search(c, s, nodes[i], NULL, &extended, NULL) > 0)
 			scores[i] += device_search_score(s->search);
 		most = MAX(most, scores[i]);
 	}
@@ -230,6 +306,18 @@ static void dynamic_score(struct cycle *c, void *unused, const uint32_t *nodes, 
 }
 
 /* (suspends) A claim that nobody else uses, and that is allocated where the pod cannot be, is given back. */
+static enum verdict claim_give_back(struct cycle *c, const struct pod_claim *x)
+{
+	struct err err = ERR_INIT;
+	struct val object = val_without(c->arena, x->object, status, allocation);
+	object = val_without(c->arena, val_without(c->arena, object, status, reservedFor), status, devices);
+	int r = client_update(c->devices->client, CLAIM_TYPE, object, &(struct client_write_options){ .subresource = STR("status") }, NULL, &err);
+	if (r < 0)
+		return fail(c, -ERR_INTERNAL, &err);
+	c->reason = STR("deallocation of ResourceClaim completed");
+	return UNSCHEDULABLE;
+}
+
 static enum verdict dynamic_post_filter(struct cycle *c, void *state, bool made, uint32_t *ret_node)
 {
 	struct dynamic *s = state;
@@ -245,210 +333,17 @@ static enum verdict dynamic_post_filter(struct cycle *c, void *state, bool made,
 	for (size_t i = 0; i < s->n; i++) {
 		struct pod_claim *x = &s->claims[i];
 		uint32_t users = val_len(val_get(x->object, status, reservedFor));
-		if (!x->unavailable || users > 1 || (users == 1 && !x->reserved))
-			continue;
-		struct val object = val_without(c->arena, x->object, status, allocation);
-		object = val_without(c->arena, val_without(c->arena, object, status, reservedFor), status, devices);
-		int r = client_update(c->devices->client, TYPE(resource_v1, ResourceClaim), object,
-				      &(struct client_write_options){ .subresource = STR("status") }, NULL, &err);
-		if (r < 0)
-			return fail(c, -ERR_INTERNAL, &err);
-		c->reason = STR("deallocation of ResourceClaim completed");
-		return UNSCHEDULABLE;
+		if (!x->extended && x->unavailable && (users == 0 || (users == 1 && x->reserved)))
+			return claim_give_back(c, x);
 	}
+	const struct pod_claim *last = &s->claims[s->n - 1];
 	c->reason = STR("still not schedulable");
-	return UNSCHEDULABLE;
-}
-
-/* ---- the chosen node ---- */
-
-static void let_go(struct dynamic *s)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		frozen_unref(s->claims[i].held);
-		frozen_unref(s->claims[i].allocation);
-		s->claims[i].held = s->claims[i].allocation = NULL;
-	}
-}
-
-static enum verdict dynamic_reserve(struct cycle *c, uint32_t node)
-{
-	struct dynamic *s = c->state[c->at];
-	struct err err = ERR_INIT;
-	if (!s || !s->n)
-		return FIT;
-	struct val *allocations = ARENA_ARRAY(c->arena, struct val, s->n_open + 1);
-	int r = s->search ? device_search_run(s->search, name_of(c, node), c->nodes->object[node]->val, allocations, &err) : 1;
-	if (r < 0)
+	if (!last->extended || !last->stored)
+		return UNSCHEDULABLE;
+	if (claim_delete(c->devices->client, last->key, &err) < 0)
 		return fail(c, -ERR_INTERNAL, &err);
-	if (r == 0) {
-		c->reason = STR("claim allocation not found for node");
-		return FAILED;
-	}
-	size_t at = 0;
-	for (size_t i = 0; i < s->n; i++) {
-		struct pod_claim *x = &s->claims[i];
-		struct frozen *object = copies_get(&c->devices->claims, x->key);
-		x->held = object ? frozen_ref(object) : val_freeze(x->object);
-		x->object = x->held->val;
-		if (!x->open)
-			continue;
-		x->allocation = val_freeze(allocations[at++]);
-		devices_depart(c->devices, x->uid, x->allocation->val);
-	}
-	return FIT;
-}
-
-struct giving_back {                  /* the pod does not use the claim after all */
-	struct scheduler *scheduler;
-	struct client *client;
-	struct frozen *patch;
-	str key;                      /* in the block */
-};
-
-static int give_back(void *arg)
-{
-	struct giving_back *g = arg;
-	struct err err = ERR_INIT;
-	str namespace, name;
-	(void)str_cut(g->key, '/', &namespace, &name);
-	if (client_patch(g->client, TYPE(resource_v1, ResourceClaim), namespace, name, CLIENT_PATCH_STRATEGIC, g->patch->val,
-			 &(struct client_write_options){ .subresource = STR("status") }, NULL, &err) < 0)
-		log_warn("a reservation of a resource claim could not be taken back; ignoring", KV("claim", g->key), KV("err", &err));
-	if (g->scheduler->queue)
-		fiber_cond_signal(&g->scheduler->less_work);
-	frozen_unref(g->patch);
-	free(g);
-	return 0;
-}
-
-static void unreserve_claim(struct cycle *c, const struct pod_claim *x)
-{
-	struct arena *a = c->arena;
-	struct val entry = OBJECT(a, { atom_make(a, STR("$patch")), VAL_LIT("delete") }, F(uid, val_get(c->pod, metadata, uid)));
-	struct val patch = OBJECT(a, F(metadata, OBJECT(a, F(uid, VAL_STR(x->uid)))), F(status, OBJECT(a, F(reservedFor, LIST(a, entry)))));
-	struct giving_back *g = mem_zalloc(sizeof(*g) + x->key.n + 1);
-	memcpy((char *)(g + 1), x->key.p, x->key.n);
-	*g = (struct giving_back){ c->scheduler, c->devices->client, val_freeze(patch), str_span((char *)(g + 1), x->key.n) };
-	struct err err = ERR_INIT;
-	if (fiber_group_spawn(&c->scheduler->work, give_back, g, &err, "unreserve") < 0) {
-		log_warn("a reservation of a resource claim could not be taken back; ignoring", KV("claim", x->key), KV("err", &err));
-		frozen_unref(g->patch);
-		free(g);
-	}
-}
-
-static void dynamic_unreserve(struct cycle *c, uint32_t node)
-{
-	struct dynamic *s = c->state[c->at];
-	(void)node;
-	if (!s || !s->n)
-		return;
-	for (size_t i = 0; i < s->n; i++) {
-		struct pod_claim *x = &s->claims[i];
-		if (x->open)
-			devices_land(c->devices, x->uid);
-		if (x->reserved && c->scheduler)
-			unreserve_claim(c, x);
-		x->reserved = false;
-	}
-	let_go(s);
-}
-
-static bool has_finalizer(struct val claim)
-{
-	VAL_EACH(f, val_get(claim, metadata, finalizers))
-		if (str_eq(val_as_str(*f), STR(CLAIM_FINALIZER)))
-			return true;
-	return false;
-}
-
-/* The status that is to be written. */
-static struct val claim_with_pod(struct arena *a, struct val claim, struct val allocation, struct val pod)
-{
-	char text[TIME_TEXT_MAX];
-	struct val user = OBJECT(a, F(resource, VAL_LIT("pods")), F(name, val_get(pod, metadata, name)), F(uid, val_get(pod, metadata, uid)));
-	if (val_exists(allocation))
-		claim = val_with(a, claim, allocation, status, allocation);
-	if (!val_has(claim, status, allocation, allocationTimestamp)) {
-		str now = arena_str(a, time_format((struct timestamp){ clock_wall_ns() / NS_PER_S, 0 }, text));
-		claim = val_with(a, claim, VAL_STR(now), status, allocation, allocationTimestamp);
-	}
-	return val_with(a, claim, val_list_append(a, val_get(claim, status, reservedFor), user), status, reservedFor);
-}
-
-/* (suspends) One try; *claim is newer afterwards. */
-static int claim_write(struct cycle *c, const struct pod_claim *x, struct frozen **claim, struct err *err)
-{
-	struct client *client = c->devices->client;
-	const struct type *type = TYPE(resource_v1, ResourceClaim);
-	struct frozen *answer = NULL;
-	struct val object = (*claim)->val;
-	int r;
-	if (val_has(object, metadata, deletionTimestamp))
-		return err_set(err, ERR_INTERNAL, "claim " STR_FMT " got deleted in the meantime", STR_ARG(x->key));
-	if (x->open && val_has(object, status, allocation))
-		return err_set(err, ERR_INTERNAL, "claim " STR_FMT " got allocated elsewhere in the meantime", STR_ARG(x->key));
-	if (!x->open && !val_has(object, status, allocation))
-		return err_set(err, ERR_INTERNAL, "claim " STR_FMT " got deallocated elsewhere in the meantime", STR_ARG(x->key));
-	if (x->open && !has_finalizer(object)) {
-		struct val list = val_list_append(c->arena, val_get(object, metadata, finalizers), VAL_LIT(CLAIM_FINALIZER));
-		r = client_update(client, type, val_with(c->arena, object, list, metadata, finalizers), NULL, &answer, err);
-		if (r < 0)
-			return err_wrap(err, r, "add finalizer to claim " STR_FMT, STR_ARG(x->key));
-		frozen_unref(*claim);
-		*claim = answer;
-		object = answer->val;
-		answer = NULL;
-	}
-	object = claim_with_pod(c->arena, object, x->open ? x->allocation->val : VAL_EMPTY, c->pod);
-	r = client_update(client, type, object, &(struct client_write_options){ .subresource = STR("status") }, &answer, err);
-	if (r < 0)
-		return err_wrap(err, r, "add %s to claim " STR_FMT, x->open ? "allocation and reservation" : "reservation", STR_ARG(x->key));
-	frozen_unref(*claim);
-	*claim = answer;
-	return 0;
-}
-
-/* (suspends) Others may have changed the claim in harmless ways: it is read anew then. */
-static int claim_bind(struct cycle *c, struct pod_claim *x, struct err *err)
-{
-	CLEANUP(frozen_unrefp) struct frozen *claim = frozen_ref(x->held);
-	str namespace, name;
-	int r = claim_write(c, x, &claim, err);
-	(void)str_cut(x->key, '/', &namespace, &name);
-	for (unsigned i = 1; i < BIND_TRIES && r == -ERR_CONFLICT; i++) {
-		struct frozen *newer = NULL;
-		err_clear(err);
-		if ((r = fiber_sleep_ms(10, err)) < 0)
-			return r;
-		r = client_get(c->devices->client, TYPE(resource_v1, ResourceClaim), namespace, name, &newer, err);
-		if (r < 0)
-			return err_wrap(err, r, "get updated claim " STR_FMT " after conflict", STR_ARG(x->key));
-		frozen_unref(claim);
-		claim = newer;
-		r = claim_write(c, x, &claim, err);
-	}
-	if (r < 0)
-		return r;
-	x->reserved = true;
-	(void)copies_assume(&c->devices->claims, claim, NULL); /* deleted meanwhile, or newer already: both are fine */
-	if (x->open)
-		devices_land(c->devices, x->uid);
-	return 0;
-}
-
-static int dynamic_pre_bind(struct cycle *c, uint32_t node, struct err *err)
-{
-	struct dynamic *s = c->state[c->at];
-	int r = 0;
-	(void)node;
-	for (size_t i = 0; s && i < s->n && r == 0; i++)
-		if (!s->claims[i].reserved)
-			r = claim_bind(c, &s->claims[i], err);
-	if (s && r == 0)
-		let_go(s);
-	return r;
+	c->reason = STR("deletion of ResourceClaim completed");
+	return UNSCHEDULABLE;
 }
 
 /* ---- the queue ---- */
@@ -472,10 +367,21 @@ static bool dynamic_hint(struct cycle *c, struct val pod, unsigned event, struct
 	return false;
 }
 
+static int dynamic_configure(struct val args, void **ret_config, struct err *err)
+{
+	struct dynamic_config *config = mem_zalloc(sizeof(*config));
+	(void)err;
+	*config = (struct dynamic_config){ sched_duration_ns(val_get(args, filterTimeout)), sched_duration_ns(val_get(args, bindingTimeout)) };
+	if (!val_has(args, bindingTimeout))
+		config->binding_ns = 600 * NS_PER_S;
+	*ret_config = config;
+	return 0;
+}
+
 const struct plugin plugin_dynamic_resources = {
 	.name = "DynamicResources",
 	.weight = 2,
-	.events = EV_NODE_ADD | EV_NODE_LABEL | EV_NODE_ALLOCATABLE | EV_CLAIM,
+	.events = EV_NODE_ADD | EV_NODE_LABEL | EV_NODE_ALLOCATABLE | EV_CLAIM | EV_DEVICE_CLASS | EV_RESOURCE_SLICE,
 	.hint = dynamic_hint,
 	.pre_enqueue = dynamic_pre_enqueue,
 	.pre_filter = dynamic_pre_filter,
@@ -485,4 +391,5 @@ const struct plugin plugin_dynamic_resources = {
 	.reserve = dynamic_reserve,
 	.unreserve = dynamic_unreserve,
 	.pre_bind = dynamic_pre_bind,
+	.configure = dynamic_configure,
 };

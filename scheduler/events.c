@@ -220,7 +220,8 @@ static void kind_changed(struct kind_listener *k, struct frozen *old, struct fro
 
 	if (k->count)
 		k->count(k->scheduler->nodes.counters, before, now);
-	if (k->event)
+	/* Of devices, what goes helps nobody. */
+	if (k->event && (object || !(k->event & (EV_CLAIM | EV_DEVICE_CLASS | EV_RESOURCE_SLICE))))
 		sched_queue_event(k->scheduler->queue, k->event, k->tells ? before : VAL_EMPTY, k->tells ? now : VAL_EMPTY);
 }
 
@@ -248,8 +249,8 @@ static const struct {
 	{ TYPE(storage_v1, VolumeAttachment), EV_CSI_NODE, false, NULL },
 	{ TYPE(storage_v1, CSIStorageCapacity), EV_STORAGE_CLASS, false, NULL },
 	{ TYPE(resource_v1, ResourceClaim), EV_CLAIM, true, NULL },
-	{ TYPE(resource_v1, ResourceSlice), EV_CLAIM, false, NULL },
-	{ TYPE(resource_v1, DeviceClass), EV_CLAIM, false, NULL },
+	{ TYPE(resource_v1, ResourceSlice), EV_RESOURCE_SLICE, true, NULL },
+	{ TYPE(resource_v1, DeviceClass), EV_DEVICE_CLASS, true, NULL },
 };
 
 _Static_assert(ARRAY_LEN(kinds) <= KINDS_MAX, "one listener for each kind");

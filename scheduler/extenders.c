@@ -285,6 +285,16 @@ int extenders_filter(struct scheduler *s, struct cycle *c, uint32_t *nodes, size
 
 /* ---- prioritize ---- */
 
+int64_t extender_score_add(int64_t total, int64_t score, int64_t weight)
+{
+	bool up = (score > 0) == (weight > 0);
+
+	if (__builtin_mul_overflow(score, SCORE_SCALE, &score) || __builtin_mul_overflow(score, weight, &score) ||
+	    __builtin_add_overflow(total, score, &total))
+		return up ? INT64_MAX : INT64_MIN;
+	return total;
+}
+
 static int prioritize_one(struct extender *e, struct cycle *c, const uint32_t *nodes, size_t n, int64_t *totals, struct err *err)
 {
 	CLEANUP(buf_done) struct buf body = BUF_INIT(BODY_MAX);
@@ -301,9 +311,9 @@ static int prioritize_one(struct extender *e, struct cycle *c, const uint32_t *n
 		map_put(&scores, val_as_str(member_of(*x, "Host")), score);
 	}
 	for (size_t i = 0; i < n; i++) {
-		int64_t *score = map_get(&scores, node_name(c, nodes[i])), scaled;
-		if (score && !__builtin_mul_overflow(*score * SCORE_SCALE, val_int(e->config, weight), &scaled))
-			totals[i] += scaled;
+		const int64_t *score = map_get(&scores, node_name(c, nodes[i]));
+		if (score)
+			totals[i] = extender_score_add(totals[i], *score, val_int(e->config, weight));
 	}
 	map_done(&scores);
 	return 0;

@@ -25,6 +25,8 @@ bool extenders_have(const struct scheduler *s, enum extender_does what);
 int extenders_filter(struct scheduler *s, struct cycle *c, uint32_t *nodes, size_t *n, uint8_t *verdicts, struct fit_error *why, struct err *err);
 /* (suspends) Adds their scores, times their weights; one that fails adds nothing. */
 void extenders_prioritize(struct scheduler *s, struct cycle *c, const uint32_t *nodes, size_t n, int64_t *totals);
+/* The total with one of their scores (0 to 10, or whatever they say) in it; what would overflow is the most or the least there is. */
+int64_t extender_score_add(int64_t total, int64_t score, int64_t weight);
 /* (suspends) 1: one has bound the pod; 0: none is there for it; or an error. */
 int extenders_bind(struct scheduler *s, struct val pod, str node, struct err *err);
 

@@ -1,6 +1,9 @@
-/* NodeDeclaredFeatures: nodes whose kubelet says (status.declaredFeatures) that it can do what only newer ones can. */
+/*
+ * NodeDeclaredFeatures: nodes whose kubelet says (status.declaredFeatures) that it can do what only newer ones can. What it reads of a pod is not
+ * what classes (classes.h) go by: pods that it asks something for are in none, as it does not say that it is by_node_alone.
+ */
 #include "codec/atoms.h"
-#include "scheduler/plugin.h"
+#include "scheduler/scheduler_priv.h"
 
 struct features {
 	str all[2];
@@ -26,7 +29,7 @@ static enum verdict features_pre_filter(struct cycle *c, void **ret_state, bool 
 	if (val_bool(spec, hostNetwork) && val_is(host_users, VAL_BOOL) && !val_as_bool(host_users))
 		s->all[s->n++] = STR("UserNamespacesHostNetworkSupport");
 	*ret_state = s;
-	*ret_skip = s->n == 0;
+	*ret_skip = s->n == 0 || !scheduler_gate(c->scheduler, "NodeDeclaredFeatures");
 	return FIT;
 }
 
@@ -55,5 +58,4 @@ const struct plugin plugin_node_declared_features = {
 	.events = EV_NODE_ADD | EV_NODE_FEATURES,
 	.pre_filter = features_pre_filter,
 	.filter = features_filter,
-	.by_node_alone = true,
 };

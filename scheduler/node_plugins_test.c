@@ -237,3 +237,27 @@ TEST(image_locality_score)
 	check_score(&w, t, ARRAY_LEN(t));
 	world_done(&w);
 }
+
+#define RESTARTS_ALL CONTAINER(",'restartPolicyRules':[{'action':'RestartAllContainers'}]")
+
+TEST(node_declared_features)
+{
+	static const struct filter_row t[] = {
+		{ POD(CONTAINER("")), "skip" },
+		{ POD(CONTAINER(",'restartPolicyRules':[{'action':'Restart'}]")), "skip" },
+		{ POD("'hostNetwork':true," CONTAINER("")), "skip" },
+		{ POD("'hostNetwork':true,'hostUsers':true," CONTAINER("")), "skip" },
+		{ POD(RESTARTS_ALL), "a: FIT, b: UNRESOLVABLE node(s) didn't match Pod's required features, c: FIT" },
+		{ POD("'hostNetwork':true,'hostUsers':false," RESTARTS_ALL),
+		  "a: FIT, b: UNRESOLVABLE node(s) didn't match Pod's required features, c: UNRESOLVABLE node(s) didn't match Pod's required features" },
+	};
+	struct world w;
+
+	world_init(&w, &plugin_node_declared_features);
+	world_node(&w, "{'metadata':{'name':'a'},'status':{'declaredFeatures':['RestartAllContainersOnContainerExits','UserNamespacesHostNetworkSupport']}}");
+	world_node(&w, "{'metadata':{'name':'b'}}");
+	world_node(&w, "{'metadata':{'name':'c'},'status':{'declaredFeatures':['RestartAllContainersOnContainerExits']}}");
+	check_filter(&w, t, ARRAY_LEN(t));
+	CHECK((plugin_node_declared_features.events & (EV_NODE_ADD | EV_NODE_FEATURES)) == (EV_NODE_ADD | EV_NODE_FEATURES));
+	world_done(&w);
+}

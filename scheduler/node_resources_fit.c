@@ -10,6 +10,7 @@
 #include "codec/atoms.h"
 #include "machinery/names.h"
 #include "machinery/resources.h"
+#include "scheduler/devices.h"
 #include "scheduler/plugin.h"
 #include "scheduler/requests.h"
 #include "scheduler/resource_score.h"
@@ -39,21 +40,24 @@ static const struct config *config_of(const struct cycle *c)
 
 /* ---- filter ---- */
 
-enum { SEEN_MAX = 16, REASONS_MAX = 1 << 16 };
+enum { SEEN_MAX = 16, REASONS_MAX = 1 << 16, RARE_MAX = 64 };
 
 struct asked {
 	unsigned index;
 	int64_t amount;
+	bool by_devices;              /* those serve it on nodes that do not have it: DynamicResources' matter */
 };
 
 struct filter_state {
-	size_t n, n_unknown;
+	size_t n, n_rare;
 	struct asked *all;
-	str *unknown;                 /* names of what no node has */
+	str *rare;                    /* names of what no node has, or what the table has no room for: found out by looking at objects */
+	int64_t *rare_amount;
 	/* Reasons that were given before, by what is short. */
 	size_t n_seen;
 	struct {
 		uint32_t lacking;
+		uint64_t rare;
 		str text;
 	} seen[SEEN_MAX];
 };
@@ -75,6 +79,11 @@ static bool is_ignored(const struct config *config, str name)
 	return listed(config->ignored, config->n_ignored, name) || listed(config->groups, config->n_groups, str_head(name, (size_t)slash));
 }
 
+static bool is_by_devices(struct cycle *c, unsigned r, str name)
+{
+	return r >= RES_FIXED && c->devices && val_exists(devices_class_of(c->devices, name));
+}
+
 static enum verdict fit_pre_filter(struct cycle *c, void **ret_state, bool *ret_skip)
 {
 	const struct config *config = config_of(c);
@@ -90,18 +99,42 @@ static enum verdict fit_pre_filter(struct cycle *c, void **ret_state, bool *ret_
 		str name = word_str(c->nodes, c->nodes->resource_names[r]);
 		int64_t amount = c->placed->request.v[r];
 		if (amount && !(r >= RES_FIXED && is_ignored(config, name)))
-			s->all[s->n++] = (struct asked){ r, amount };
+			s->all[s->n++] = (struct asked){ r, amount, is_by_devices(c, r, name) };
 	}
 	if (!c->placed->unknown)
 		return FIT;
-	n_names = pod_unknown_resources(c->nodes, c->arena, c->pod, &s->unknown);
-	for (size_t i = 0; i < n_names; i++)
-		if (!is_ignored(config, s->unknown[i]))
-			s->unknown[s->n_unknown++] = s->unknown[i];
+	n_names = pod_unknown_resources(c->nodes, c->arena, c->pod, &s->rare);
+	s->rare_amount = ARENA_ARRAY(c->arena, int64_t, n_names + 1);
+	for (size_t i = 0; i < n_names && s->n_rare < RARE_MAX; i++)
+		if (!is_ignored(config, s->rare[i]) && (nodes_are_full(c->nodes) || !is_by_devices(c, RES_MAX, s->rare[i]))) {
+			s->rare[s->n_rare] = s->rare[i];
+			s->rare_amount[s->n_rare++] = pod_asks_for(c->nodes, c->pod, s->rare[i]);
+		}
 	return FIT;
 }
 
-static str reason_make(struct cycle *c, const struct filter_state *s, uint32_t lacking)
+/* What the table has no room for: bits of those that the node has too little of. */
+static uint64_t lacks_rare(struct cycle *c, const struct filter_state *s, uint32_t node, bool *never)
+{
+	struct val allocatable = val_get(c->nodes->object[node]->val, status, allocatable);
+	uint64_t lacking = 0;
+
+	for (size_t i = 0; i < s->n_rare; i++) {
+		int64_t has = quantity_value(quantity_of(sorted_find(allocatable, s->rare[i]))), used = 0;
+		if (has <= 0 && is_by_devices(c, RES_MAX, s->rare[i]))
+			continue;
+		for (uint32_t k = 0; s->rare_amount[i] <= has && k < c->nodes->n_pods[node]; k++)
+			if (c->nodes->pods[node][k]->unknown)
+				used = res_add(used, pod_asks_for(c->nodes, c->nodes->pods[node][k]->pod->val, s->rare[i]));
+		if (s->rare_amount[i] <= res_sub(has, used))
+			continue;
+		lacking |= UINT64_C(1) << i;
+		*never |= s->rare_amount[i] > has;
+	}
+	return lacking;
+}
+
+static str reason_make(struct cycle *c, const struct filter_state *s, uint32_t lacking, uint64_t rare)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(REASONS_MAX);
 
@@ -112,22 +145,24 @@ static str reason_make(struct cycle *c, const struct filter_state *s, uint32_t l
 		else
 			buf_addf(&b, "%sInsufficient " STR_FMT, b.n ? "\n" : "", STR_ARG(word_str(c->nodes, c->nodes->resource_names[r])));
 	}
-	for (size_t i = 0; i < s->n_unknown; i++)
-		buf_addf(&b, "%sInsufficient " STR_FMT, b.n ? "\n" : "", STR_ARG(s->unknown[i]));
+	for (size_t i = 0; i < s->n_rare; i++)
+		if (rare >> i & 1)
+			buf_addf(&b, "%sInsufficient " STR_FMT, b.n ? "\n" : "", STR_ARG(s->rare[i]));
 	return arena_str(c->arena, buf_str(&b));
 }
 
 /* Made once for all nodes that lack the same. */
-static str reason_of(struct cycle *c, struct filter_state *s, uint32_t lacking)
+static str reason_of(struct cycle *c, struct filter_state *s, uint32_t lacking, uint64_t rare)
 {
 	str text;
 
 	for (size_t i = 0; i < s->n_seen; i++)
-		if (s->seen[i].lacking == lacking)
+		if (s->seen[i].lacking == lacking && s->seen[i].rare == rare)
 			return s->seen[i].text;
-	text = reason_make(c, s, lacking);
+	text = reason_make(c, s, lacking, rare);
 	if (s->n_seen < SEEN_MAX) {
 		s->seen[s->n_seen].lacking = lacking;
+		s->seen[s->n_seen].rare = rare;
 		s->seen[s->n_seen++].text = text;
 	}
 	return text;
@@ -137,20 +172,21 @@ static enum verdict fit_without(struct cycle *c, void *state, uint32_t node, con
 {
 	struct filter_state *s = state;
 	const int64_t *allocatable = c->nodes->allocatable[node].v, *requested = c->nodes->requested[node].v;
-	bool never = s->n_unknown > 0;
+	bool never = false;
 	uint32_t lacking = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
 		const struct asked *x = &s->all[i];
 		int64_t used = gone ? res_sub(requested[x->index], gone->v[x->index]) : requested[x->index];
-		if (LIKELY(x->amount <= res_sub(allocatable[x->index], used)))
+		if (LIKELY(x->amount <= res_sub(allocatable[x->index], used)) || (x->by_devices && allocatable[x->index] <= 0))
 			continue;
 		lacking |= 1u << x->index;
 		never |= x->amount > allocatable[x->index] && x->index != RES_PODS;
 	}
-	if (LIKELY(!lacking && !s->n_unknown))
+	uint64_t rare = UNLIKELY(s->n_rare) ? lacks_rare(c, s, node, &never) : 0;
+	if (LIKELY(!lacking && !rare))
 		return FIT;
-	c->reason = reason_of(c, s, lacking);
+	c->reason = reason_of(c, s, lacking, rare);
 	return never ? UNRESOLVABLE : UNSCHEDULABLE;
 }
 
@@ -188,7 +224,7 @@ static bool fit_pre_score(struct cycle *c, void **ret_state, const uint32_t *nod
 	(void)n;
 	s->config = config_of(c);
 	request_to_score(c, &request);
-	s->n = resources_to_score(c->arena, c->nodes, s->config->specs.n ? &s->config->specs : &resource_specs_default, &request, &s->all);
+	s->n = resources_to_score(c->arena, c, s->config->specs.n ? &s->config->specs : &resource_specs_default, &request, &s->all);
 	*ret_state = s;
 	return true;
 }
@@ -213,9 +249,9 @@ static void fit_score(struct cycle *c, void *state, const uint32_t *nodes, size_
 		uint32_t node = nodes[i];
 		for (size_t k = 0; k < s->n; k++) {
 			const struct scored_resource *x = &s->all[k];
-			int64_t capacity = t->allocatable[node].v[x->index], score;
-			int64_t used = x->index == RES_CPU ? t->nonzero_cpu[node] : x->index == RES_MEMORY ? t->nonzero_memory[node] :
-										    t->requested[node].v[x->index];
+			int64_t used, score, capacity = scored_capacity(c, x, node, &used);
+			if (x->index == RES_CPU || x->index == RES_MEMORY)
+				used = x->index == RES_CPU ? t->nonzero_cpu[node] : t->nonzero_memory[node];
 			if (capacity <= 0)
 				continue;
 			score = score_of(s->config, res_add(used, x->request), capacity);
@@ -253,29 +289,59 @@ static bool hint_scale_down(struct cycle *c, struct val pod, struct val old, str
 	return more_of_any(&want.amount, &now.amount, &before.amount);
 }
 
+/* Of what the table has no room for, an empty node has enough. */
+static bool has_rare(struct cycle *c, struct val pod, struct val node, str name)
+{
+	int64_t has = quantity_value(quantity_of(sorted_find(val_get(node, status, allocatable), name)));
+
+	return nodes_are_full(c->nodes) && pod_asks_for(c->nodes, pod, name) <= has;
+}
+
 /* Whether the pod would fit if the node were empty, and has not fitted so before. */
 static bool hint_node(struct cycle *c, struct val pod, struct val old, struct val new)
 {
 	struct pod_request want;
 	struct res before, now;
+	str *names;
 
 	pod_request(c->nodes, pod, 0, &want);
 	resources_read(c->nodes, val_get(new, status, allocatable), &now);
-	if (want.unknown)
-		return false;
-	for (unsigned r = 0; r < c->nodes->n_resources; r++)
-		if (want.amount.v[r] > now.v[r])
+	size_t n_names = want.unknown ? pod_unknown_resources(c->nodes, c->arena, pod, &names) : 0;
+	for (size_t i = 0; i < n_names; i++)
+		if (!is_by_devices(c, RES_MAX, names[i]) && !has_rare(c, pod, new, names[i]))
 			return false;
-	if (!val_exists(old))
+	/* Whether there is more of these than before is not looked at: rather too often than not. */
+	bool by_devices = n_names > 0;
+	for (unsigned r = 0; r < c->nodes->n_resources; r++) {
+		bool others = want.amount.v[r] && !now.v[r] && is_by_devices(c, r, word_str(c->nodes, c->nodes->resource_names[r]));
+		if (want.amount.v[r] > now.v[r] && !others)
+			return false;
+		by_devices |= others;
+	}
+	if (!val_exists(old) || by_devices)
 		return true;
 	resources_read(c->nodes, val_get(old, status, allocatable), &before);
 	return more_of_any(&want.amount, &before, &now);
+}
+
+/* Whether devices of the class may serve what the pod asks for, and did not before. */
+static bool hint_class(struct cycle *c, struct val pod, struct val old, struct val new)
+{
+	struct val asked = pod_container_resources(c->arena, val_get(pod, spec), A_requests);
+	str name = val_str(new, spec, extendedResourceName);
+	str own = arena_printf(c->arena, "deviceclass.resource.kubernetes.io/" STR_FMT, STR_ARG(val_str(new, metadata, name)));
+
+	if (val_exists(old) ? str_eq(val_str(old, spec, extendedResourceName), name) : val_exists(sorted_find(asked, own)))
+		return !val_exists(old);
+	return name.n && val_exists(sorted_find(asked, name));
 }
 
 static bool fit_hint(struct cycle *c, struct val pod, unsigned event, struct val old, struct val new)
 {
 	if (event == EV_POD_DELETE)
 		return val_str(old, spec, nodeName).n || val_str(old, status, nominatedNodeName).n;
+	if (event == EV_DEVICE_CLASS)
+		return hint_class(c, pod, old, new);
 	return event == EV_POD_SCALE_DOWN ? hint_scale_down(c, pod, old, new) : hint_node(c, pod, old, new);
 }
 
@@ -373,7 +439,7 @@ static int fit_configure(struct val args, void **ret_config, struct err *err)
 const struct plugin plugin_node_resources_fit = {
 	.name = "NodeResourcesFit",
 	.weight = 1,
-	.events = EV_POD_DELETE | EV_POD_SCALE_DOWN | EV_NODE_ADD | EV_NODE_ALLOCATABLE,
+	.events = EV_POD_DELETE | EV_POD_SCALE_DOWN | EV_NODE_ADD | EV_NODE_ALLOCATABLE | EV_DEVICE_CLASS,
 	.hint = fit_hint,
 	.pre_filter = fit_pre_filter,
 	.filter = fit_filter,

@@ -250,3 +250,26 @@ TEST(balanced_allocation_arguments_are_checked)
 	CHECK(w.config == NULL);
 	world_done(&w);
 }
+
+/* More names than the table has room for: the others are found by looking at objects. */
+TEST(node_resources_beyond_the_table)
+{
+	struct world w;
+	world_init(&w, &plugin_node_resources_fit);
+	for (unsigned i = 0; i < RES_MAX; i++) {
+		str name = arena_printf(&w.arena, "{'metadata':{'name':'n%u'},'status':{'allocatable':{'pods':'9','x.example/r%u':'1'}}}", i, i);
+		(void)world_node(&w, name.p);
+	}
+	(void)world_node(&w, "{'metadata':{'name':'last'},'status':{'allocatable':{'pods':'9','x.example/last':'2'}}}");
+	for (unsigned i = 0; i < RES_MAX; i++)
+		nodes_remove(&w.table, arena_printf(&w.arena, "n%u", i));
+#define LAST(name, amount) "{'metadata':{'name':'" name "','uid':'" name "'},'spec':{'containers':[{'name':'c','resources':{'requests':{'x.example/last':'" amount "'}}}]}}"
+	CHECK_STR(world_filter(&w, LAST("p", "2")), "last: FIT");
+	CHECK_STR(world_filter(&w, LAST("p", "3")), "last: UNRESOLVABLE Insufficient x.example/last");
+	struct placed *one = world_pod(&w, "last", LAST("q", "1"));
+	CHECK_STR(world_filter(&w, LAST("p", "2")), "last: UNSCHEDULABLE Insufficient x.example/last");
+	CHECK_STR(world_filter(&w, LAST("p", "1")), "last: FIT");
+	nodes_unplace(&w.table, one);
+	CHECK_STR(world_filter(&w, LAST("p", "2")), "last: FIT");
+	world_done(&w);
+}

@@ -18,7 +18,7 @@
 
 #define NODE_ARRAYS(X)                                                                                                      \
 	X(object) X(name) X(zone) X(alive) X(unschedulable) X(allocatable) X(requested) X(nonzero_cpu) X(nonzero_memory)    \
-	X(labels) X(n_labels) X(taints) X(n_taints) X(pods) X(n_pods) X(ports) X(n_ports) X(generation) X(order)            \
+	X(labels) X(n_labels) X(taints) X(n_taints) X(pods) X(n_pods) X(ports) X(n_ports) X(generation) X(order) X(place)   \
 	X(node_images) X(n_node_images) X(pods_cap) X(ports_cap) X(next) X(prev)
 
 static void grow(struct nodes *t)
@@ -46,6 +46,7 @@ void nodes_init(struct nodes *t)
 	map_init(&t->by_zone);
 	map_init(&t->images);
 	grow(t);
+	t->changed = mem_array(NODES_CHANGES, sizeof(*t->changed));
 	for (unsigned r = 0; r < RES_FIXED; r++)
 		t->resource_names[r] = word_make(t, fixed[r]);
 	t->n_resources = RES_FIXED;
@@ -240,7 +241,7 @@ uint32_t nodes_put(struct nodes *t, struct frozen *node)
 	zone_set(t, i, zone_make(t, val_get(v, metadata, labels)));
 	t->n_alive += !t->alive[i];
 	t->alive[i] = true;
-	t->generation[i] = ++t->n_changes;
+	nodes_touch(t, i);
 	frozen_unref(before);
 	if (t->counters)
 		counters_node(t->counters, i);
@@ -262,7 +263,7 @@ static void node_clear(struct nodes *t, uint32_t i)
 	t->object[i] = NULL;
 	t->alive[i] = false;
 	t->n_alive--;
-	t->generation[i] = ++t->n_changes;
+	nodes_touch(t, i);
 }
 
 void nodes_remove(struct nodes *t, str name)
@@ -292,6 +293,7 @@ void nodes_done(struct nodes *t)
 #define FREE(array) free(t->array);
 	NODE_ARRAYS(FREE)
 #undef FREE
+	free(t->changed);
 	map_done(&t->by_name);
 	map_done(&t->by_zone);
 	map_done(&t->images);
@@ -434,7 +436,7 @@ void nodes_place(struct nodes *t, struct placed *p, uint32_t node)
 	sums_change(t, p, res_add);
 	ports_add(t, node, p);
 	t->n_unknown += p->unknown;
-	t->generation[node] = ++t->n_changes;
+	nodes_touch(t, node);
 	if (t->counters)
 		counters_place(t->counters, p);
 }
@@ -451,7 +453,7 @@ void nodes_unplace(struct nodes *t, struct placed *p)
 	sums_change(t, p, res_sub);
 	ports_take(t, node, p);
 	t->n_unknown -= p->unknown;
-	t->generation[node] = ++t->n_changes;
+	nodes_touch(t, node);
 	p->node = NO_NODE;
 	if (!t->n_pods[node] && !t->alive[node])
 		index_free(t, node);

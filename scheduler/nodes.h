@@ -17,6 +17,7 @@ typedef uint32_t word;          /* number of a text; 0: none. The empty text has
 
 enum { RES_CPU, RES_MEMORY, RES_STORAGE, RES_PODS, RES_FIXED }; /* milli, bytes, bytes, number; extended ones follow from RES_FIXED on */
 enum { RES_MAX = 32 };
+enum { NODES_CHANGES = 8192 };
 
 struct res {                    /* amounts by resource; those beyond n are 0 */
 	int64_t v[RES_MAX];
@@ -68,6 +69,10 @@ struct nodes {
 	uint32_t *n_ports;
 	uint64_t *generation;         /* grows with each change of the node, its pods, or of pods that are nominated to it */
 	uint32_t *order;              /* of nodes_order */
+	uint32_t *place;              /* in it, of those that are alive; good after nodes_order */
+	uint64_t n_orders;            /* how often it has changed */
+	uint64_t n_changes;           /* the last generation that a node got */
+	uint32_t *changed;            /* whose it was, for the last NODES_CHANGES of them: at generation % NODES_CHANGES */
 	struct map by_name;           /* text -> index + 1 */
 	struct map words;             /* text -> struct word_text */
 	uint32_t n_resources;         /* RES_FIXED and the extended ones that are known */
@@ -78,7 +83,6 @@ struct nodes {
 	uint32_t *n_node_images;
 	struct counters *counters;    /* counters.h: told of every change; NULL: nobody counts */
 	/* ---- of the table alone ---- */
-	uint64_t n_changes;           /* of generations */
 	uint32_t *pods_cap, *ports_cap, *next, *prev; /* neighbours in the zone, or the next free index; UINT32_MAX: none */
 	uint32_t free;                /* first index that nobody has */
 	struct map by_zone;           /* text -> struct zone */
@@ -86,6 +90,7 @@ struct nodes {
 	size_t n_zones, cap_zones;
 	bool order_stale;
 	size_t n_unknown;             /* placed pods with unknown resources */
+	bool no_pod_level;            /* what is said for a pod as a whole does not count: the feature is off */
 	struct word_text **texts;     /* by word */
 	word *free_texts;             /* numbers to be used again */
 	uint32_t n_texts, cap_texts, n_free_texts;
@@ -119,6 +124,12 @@ void nodes_remove(struct nodes *t, str name);
 uint32_t nodes_find(const struct nodes *t, str name);
 /* Indexes of the n_alive ones, zones interleaved, as nodes are examined. Good until a node comes or goes. */
 const uint32_t *nodes_order(struct nodes *t) NONNULL_RESULT;
+/* Something that answers about the node depend on has changed. */
+static inline void nodes_touch(struct nodes *t, uint32_t node)
+{
+	t->generation[node] = ++t->n_changes;
+	t->changed[t->n_changes % NODES_CHANGES] = node;
+}
 /* The value of a label of a node; 0: it has none. */
 word nodes_label(const struct nodes *t, uint32_t node, word key);
 /* The same for any labels. */
@@ -146,9 +157,11 @@ uint32_t pod_host_ports(struct val spec, struct host_port *ret);
 
 /* ---- resources ---- */
 
-/* Index of a resource in struct res; makes one for an extended resource. RES_MAX when there are too many: pods that ask for it fit nowhere. Only
- * names that nodes have are made, so that pods cannot use them up. */
+/* Index of a resource in struct res; makes one for an extended resource. RES_MAX when there are too many: who wants to know of these looks at
+ * objects, which is slow. Only names that nodes have are made, so that pods cannot use them up. */
 unsigned nodes_resource(struct nodes *t, str name);
+/* There may be resources that nodes have and the table does not. */
+static inline bool nodes_are_full(const struct nodes *t) { return t->n_resources == RES_MAX; }
 /* RES_MAX: no node has ever had it. */
 unsigned nodes_resource_find(const struct nodes *t, str name);
 /* Extended, huge pages, attachable volumes or with Kubernetes' prefix: what the scheduler counts beside the fixed ones. */

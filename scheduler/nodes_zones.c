@@ -100,6 +100,7 @@ const uint32_t *nodes_order(struct nodes *t)
 	while (zones) {
 		size_t left = 0;
 		for (size_t i = 0; i < zones; i++) {
+			t->place[at[i]] = n;
 			t->order[n++] = at[i];
 			if (t->next[at[i]] != NO_NODE)
 				at[left++] = t->next[at[i]];
@@ -107,5 +108,6 @@ const uint32_t *nodes_order(struct nodes *t)
 		zones = left;
 	}
 	t->order_stale = false;
+	t->n_orders++;
 	return t->order;
 }

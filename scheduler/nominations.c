@@ -15,7 +15,7 @@ static void sum_up(struct nominations *t, uint32_t index)
 {
 	struct nominated_sum *sum = &t->sums[index];
 
-	t->nodes->generation[index] = ++t->nodes->n_changes;
+	nodes_touch(t->nodes, index);
 	*sum = (struct nominated_sum){ .least = INT32_MAX };
 	for (const struct nominated *n = t->heads[index]; n; n = n->next) {
 		sum->least = MIN(sum->least, n->placed->priority);

@@ -16,7 +16,7 @@ enum verdict { FIT, UNSCHEDULABLE, UNRESOLVABLE /* preemption cannot help */, FA
 enum { EV_NODE_ADD = 1, EV_NODE_ALLOCATABLE = 2, EV_NODE_LABEL = 4, EV_NODE_TAINT = 8, EV_NODE_CONDITION = 16, EV_POD_ADD = 32, EV_POD_DELETE = 64,
        EV_POD_LABEL = 128, EV_POD_SCALE_DOWN = 256, EV_PVC = 512, EV_PV = 1024, EV_STORAGE_CLASS = 2048, EV_CSI_NODE = 4096, EV_CLAIM = 8192,
        EV_POD_TOLERATION = 16384, EV_POD_GATES = 32768, EV_NODE_DELETE = 65536,
-       EV_NODE_FEATURES = 131072 };
+       EV_NODE_FEATURES = 131072, EV_DEVICE_CLASS = 262144, EV_RESOURCE_SLICE = 524288 };
 
 #define NODE_NONE UINT32_MAX
 #define NODE_KEEP (UINT32_MAX - 1)
@@ -53,7 +53,7 @@ struct plugin {
 	int (*configure)(struct val args, void **ret_config, struct err *err);
 	void (*config_free)(void *config); /* NULL: free() */
 	/*
-	 * (suspends) No node fits; c->verdicts tells of each. FIT: room was or is being made; UNSCHEDULABLE: no help here, the next plugin is asked;
+	 * (suspends) No node fits; cycle_verdict tells of each. FIT: room was or is being made; UNSCHEDULABLE: no help here, the next plugin is asked;
 	 * UNRESOLVABLE, FAILED: nobody else is. *ret_node is NODE_KEEP: the nomination stays as it is; NODE_NONE: taken back; else the node that is
 	 * nominated. c->reason says what was found. made: this plugin's pre_filter was asked for the pod.
 	 */
@@ -71,7 +71,8 @@ struct cycle {
 	void *const *config;          /* of plugins, by index */
 	unsigned at;                  /* index of the plugin that is being asked: set by those who call its functions */
 	str reason;                   /* of the last refusal: "node(s) had untolerated taint(s)"; several are separated by '\n' */
-	const uint8_t *verdicts;      /* enum verdict by node, for post_filter */
+	const uint8_t *verdicts;      /* enum verdict by node, for post_filter, which asks cycle_verdict */
+	bool by_class;                /* the class has them */
 	bool unnominate;              /* set by a post_filter that is UNSCHEDULABLE: no node is worth waiting for, the pod's nomination ends */
 	uint64_t skip;                /* bits of plugins whose filter need not be asked */
 	uint32_t nominated_to;        /* the node that it waits for itself; NODE_NONE: none */

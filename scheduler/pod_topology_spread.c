@@ -3,8 +3,9 @@
  * table: a filter is one look per constraint, whatever the number of pods, and pods that are tried on nodes or taken off them (preemption,
  * nominations) are in the numbers without add_pod and remove_pod.
  *
- * Kubernetes' peculiarities that are kept: an empty selector counts no pod though it matches the new one; a node is only counted when it has the
- * labels of all constraints of the pod; without a controller or service nothing is spread by default.
+ * Kubernetes' peculiarities that are kept: an empty selector counts no pod though it matches the new one, and pods that are being deleted do not
+ * count, but both do when they are tried on nodes or taken off them; a node is only counted when it has the labels of all constraints of the pod;
+ * without a controller or service nothing is spread by default.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "machinery/names.h"
 #include "scheduler/counters.h"
 #include "scheduler/plugin.h"
+#include "scheduler/scheduler_priv.h"
 #include "scheduler/score.h"
 
 #define REASON "node(s) didn't match pod topology spread constraints"
@@ -30,6 +32,10 @@ struct constraint {
 	struct topo *topo;
 	struct pick *pick;            /* NULL: counts nothing */
 	struct tally *tally;          /* NULL: counts nothing, or by node */
+	struct scope *scope;          /* NULL: by node */
+	struct selector selector;
+	uint32_t tried;               /* a domain that has more than is counted, by pods that are tried there */
+	int64_t more;
 	bool self;                    /* the pod counts itself */
 	bool by_node;                 /* ScheduleAnyway of host names: what is on the node alone */
 	bool few;                     /* there are less domains than minDomains: the least counts as 0 */
@@ -54,12 +60,13 @@ static const struct config *config_of(const struct cycle *c)
 static bool is_action(struct val constraint, str action) { return str_eq(val_str(constraint, whenUnsatisfiable), action); }
 
 /* The constraint's selector, with the pod's own values of matchLabelKeys. */
-static int selector_of(struct arena *a, struct val constraint, struct val pod, struct selector *ret, struct err *err)
+static int selector_of(const struct cycle *c, struct val constraint, struct val pod, struct selector *ret, struct err *err)
 {
+	struct arena *a = c->arena;
 	struct val keys = val_get(constraint, matchLabelKeys), labels = val_get(pod, metadata, labels);
 	int r = selector_of_object(a, val_get(constraint, labelSelector), ret, err);
 
-	if (r < 0 || ret->nothing || !val_len(keys))
+	if (r < 0 || ret->nothing || !val_len(keys) || !scheduler_gate(c->scheduler, "MatchLabelKeysInPodTopologySpread"))
 		return r;
 	struct requirement *all = ARENA_ARRAY(a, struct requirement, ret->n + val_len(keys));
 	size_t n = 0;
@@ -119,13 +126,13 @@ static int constraint_read(struct cycle *c, struct val v, const struct selector 
 	struct counters *k = c->nodes->counters;
 	struct selector s = given ? *given : SELECTOR_NOTHING;
 	str namespace = val_str(c->pod, metadata, namespace);
-	int r = given ? 0 : selector_of(c->arena, v, c->pod, &s, err);
+	int r = given ? 0 : selector_of(c, v, c->pod, &s, err);
 
 	if (r < 0)
 		return r;
 	*ret = (struct constraint){ .topo = counters_topo(k, val_str(v, topologyKey)), .max_skew = val_int(v, maxSkew),
 				    .min_domains = val_has(v, minDomains) ? val_int(v, minDomains) : 1,
-				    .self = selector_matches(&s, val_get(c->pod, metadata, labels)) };
+				    .self = selector_matches(&s, val_get(c->pod, metadata, labels)), .selector = s };
 	struct pick_part part = { .namespaces = &namespace, .n_namespaces = 1, .labels = s };
 	if (s.n)
 		ret->pick = counters_pick(k, &(struct pick_spec){ .parts = &part, .n = 1, .living = true });
@@ -136,11 +143,11 @@ static void constraint_count(struct cycle *c, struct val v, const struct spread 
 {
 	struct scope_spec spec = { .keys = keys, .n_keys = s->require_all ? s->n : 0, .affinity = honours(v, A_nodeAffinityPolicy, true),
 				   .taints = honours(v, A_nodeTaintsPolicy, false) };
-	struct scope *scope = counters_scope(c->nodes->counters, x->topo, &spec, c->pod);
 
-	x->few = (int64_t)scope_domains(scope) < x->min_domains;
+	x->scope = counters_scope(c->nodes->counters, x->topo, &spec, c->pod);
+	x->few = (int64_t)scope_domains(x->scope) < x->min_domains;
 	if (x->pick)
-		x->tally = counters_tally(c->nodes->counters, x->pick, x->topo, scope);
+		x->tally = counters_tally(c->nodes->counters, x->pick, x->topo, x->scope);
 }
 
 /* 1: there are constraints with this action; 0: none; < 0: a selector is not valid. */
@@ -192,6 +199,31 @@ static enum verdict spread_pre_filter(struct cycle *c, void **ret_state, bool *r
 	return FIT;
 }
 
+/* Beyond what is counted. Only one node is tried at a time. */
+static void spread_try(struct cycle *c, const struct spread *s, const struct placed *p, uint32_t node, int by)
+{
+	for (size_t i = 0; i < s->n && p->namespace == c->placed->namespace; i++) {
+		struct constraint *x = &s->all[i];
+		if ((x->tally && !p->deleting) || !scope_has(x->scope, node) ||
+		    !selector_matches(&x->selector, val_get(p->pod->val, metadata, labels)))
+			continue;
+		x->tried = x->topo->of[node];
+		x->more += by;
+	}
+}
+
+static void spread_add_pod(struct cycle *c, void *state, const struct placed *p, uint32_t node) { spread_try(c, state, p, node, 1); }
+
+static void spread_remove_pod(struct cycle *c, void *state, const struct placed *p, uint32_t node) { spread_try(c, state, p, node, -1); }
+
+/* Of all domains. */
+static int64_t least_of(const struct constraint *x)
+{
+	int64_t counted = x->tally ? tally_min(x->tally) : 0, tried = x->more + (x->tally ? tally_at(x->tally, x->tried) : 0);
+
+	return x->more < 0 ? MIN(counted, tried) : x->more && scope_domains(x->scope) == 1 ? tried : counted;
+}
+
 static enum verdict spread_filter(struct cycle *c, void *state, uint32_t node)
 {
 	const struct spread *s = state;
@@ -203,12 +235,8 @@ static enum verdict spread_filter(struct cycle *c, void *state, uint32_t node)
 			c->reason = STR(REASON " (missing required label)");
 			return UNRESOLVABLE;
 		}
-		int64_t least = 0, here = 0;
-		if (x->tally) {
-			here = tally_at(x->tally, domain);
-			least = x->few ? 0 : tally_min(x->tally);
-		}
-		if (here + x->self - least > x->max_skew) {
+		int64_t here = (x->tally ? tally_at(x->tally, domain) : 0) + (x->tried == domain ? x->more : 0);
+		if (here + x->self - (x->few ? 0 : least_of(x)) > x->max_skew) {
 			c->reason = STR(REASON);
 			return UNSCHEDULABLE;
 		}
@@ -297,7 +325,7 @@ static bool matches(struct cycle *c, struct val constraint, const struct selecto
 
 	if (given)
 		s = *given;
-	else if (selector_of(c->arena, constraint, pod, &s, NULL) < 0)
+	else if (selector_of(c, constraint, pod, &s, NULL) < 0)
 		return false;
 	return selector_matches(&s, val_get(other, metadata, labels));
 }
@@ -440,6 +468,8 @@ const struct plugin plugin_pod_topology_spread = {
 	.hint = spread_hint,
 	.pre_filter = spread_pre_filter,
 	.filter = spread_filter,
+	.add_pod = spread_add_pod,
+	.remove_pod = spread_remove_pod,
 	.pre_score = spread_pre_score,
 	.score = spread_score,
 	.configure = spread_configure,

@@ -165,6 +165,8 @@ TEST(spread_hints)
 	}, nodes[] = {
 		{ EV_NODE_ADD, NULL, NODE("n", "'zone':'1'", ""), true },
 		{ EV_NODE_ADD, NULL, NODE("n", "", ""), false },
+		{ EV_NODE_DELETE, NODE("n", "'zone':'1'", ""), NULL, true }, /* the zone with the fewest pods may be gone */
+		{ EV_NODE_DELETE, NODE("n", "", ""), NULL, false },
 		{ EV_NODE_LABEL, NODE("n", "'zone':'1'", ""), NODE("n", "'zone':'2'", ""), true },
 		{ EV_NODE_LABEL, NODE("n", "'zone':'1'", ""), NODE("n", "", ""), true },
 		{ EV_NODE_LABEL, NODE("n", "'zone':'1'", ""), NODE("n", "'zone':'1','a':'b'", ""), false },
@@ -173,6 +175,7 @@ TEST(spread_hints)
 	struct world w;
 
 	make(&w);
+	CHECK(plugin_pod_topology_spread.events & EV_NODE_DELETE);
 	for (size_t i = 0; i < ARRAY_LEN(pods); i++)
 		CHECK_ROW(i, world_hint(&w, TYPE(core_v1, Pod), pod, pods[i].event, pods[i].old, pods[i].new) == pods[i].want);
 	for (size_t i = 0; i < ARRAY_LEN(nodes); i++)

@@ -139,7 +139,7 @@ FIBER_TEST(volume_binding_asks_for_volumes)
 
 #define DEVICE_POD "{'metadata':{'namespace':'d','name':'p','uid':'up'},'spec':{'resourceClaims':[{'name':'r','resourceClaimName':'c'}]}}"
 
-static void devices_begin(struct binding_world *b)
+static void begin_devices(struct binding_world *b)
 {
 	begin(b, &plugin_dynamic_resources);
 	serve(b, &b->w.devices->classes, TYPE(resource_v1, DeviceClass), "{'metadata':{'name':'gpu'}}");
@@ -152,7 +152,7 @@ static void devices_begin(struct binding_world *b)
 FIBER_TEST(dynamic_resources_writes_claims)
 {
 	struct binding_world b;
-	devices_begin(&b);
+	begin_devices(&b);
 	struct fiber *f = bind_pod(&b, DEVICE_POD);
 	CHECK_INT(join(f), 0);
 	CHECK_STR(fake_log(&b.fake, &b.w.arena), "update /apis/resource.k8s.io/v1/namespaces/d/resourceclaims/c\n"
@@ -166,14 +166,15 @@ FIBER_TEST(dynamic_resources_writes_claims)
 	/* The device is taken though the informer has not told yet, and nothing is in flight any more. */
 	CHECK(!devices_flying(b.w.devices, STR("uc")));
 	devices_refresh(b.w.devices);
-	CHECK(devices_taken(b.w.devices, STR("x"), STR("a"), STR("d1")));
+	const struct device_use *use = devices_use(b.w.devices, b.w.devices->all[0], STR("d1"));
+	CHECK(use && use->alone);
 	end(&b);
 }
 
 FIBER_TEST(dynamic_resources_after_others)
 {
 	struct binding_world b;
-	devices_begin(&b);
+	begin_devices(&b);
 	/* Somebody changes a label meanwhile: tried again with the newer claim. */
 	CHECK_INT(client_patch(&b.fake.client, TYPE(resource_v1, ResourceClaim), STR("d"), STR("c"), CLIENT_PATCH_MERGE,
 			       testing_tree(&b.w.arena, "{'metadata':{'labels':{'x':'y'}}}"), NULL, NULL, &b.err), 0);
@@ -184,7 +185,7 @@ FIBER_TEST(dynamic_resources_after_others)
 	end(&b);
 
 	/* Somebody else has allocated it. */
-	devices_begin(&b);
+	begin_devices(&b);
 	CHECK_INT(client_patch(&b.fake.client, TYPE(resource_v1, ResourceClaim), STR("d"), STR("c"), CLIENT_PATCH_MERGE,
 			       testing_tree(&b.w.arena, "{'status':{'allocation':{}}}"), NULL, NULL, &b.err), 0);
 	f = bind_pod(&b, DEVICE_POD);
@@ -194,5 +195,59 @@ FIBER_TEST(dynamic_resources_after_others)
 	CHECK(devices_flying(b.w.devices, STR("uc")));
 	b.w.plugin->unreserve(&b.c, b.node);
 	CHECK(!devices_flying(b.w.devices, STR("uc")));
+	end(&b);
+}
+
+#define DEVICE_STATUS(type) "{'status':{'devices':[{'driver':'x','pool':'a','device':'d1','conditions':[{'type':'" type "','status':'True','reason':'r','message':'m'}]}]}}"
+
+FIBER_TEST(dynamic_resources_waits_for_devices)
+{
+	static const struct { const char *told, *error; } t[] = {
+		{ DEVICE_STATUS("ready"), "" },
+		{ DEVICE_STATUS("broken"), "device binding failed: claim=c, reason=r, message=\"m\"" },
+		{ NULL, "device binding timeout: context deadline exceeded" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct binding_world b;
+		begin_devices(&b);
+		serve(&b, &b.w.devices->slices, TYPE(resource_v1, ResourceSlice), "{'metadata':{'name':'s2'},'spec':{'driver':'x','pool':{'name':'a','generation':2,"
+		      "'resourceSliceCount':1},'nodeName':'a','devices':[{'name':'d1','bindingConditions':['ready'],'bindingFailureConditions':['broken']}]}}");
+		struct fiber *f = bind_pod(&b, DEVICE_POD);
+		CHECK_ROW(i, val_has(fake_get(&b.fake, "resourceclaims/d/c")->val, status, allocation));
+		CHECK_ROW(i, b.w.devices->claims_changed.waiters.next != &b.w.devices->claims_changed.waiters);
+		if (t[i].told)
+			tell(&b, &b.w.devices->claims, TYPE(resource_v1, ResourceClaim), "d", "c", t[i].told);
+		else
+			clock_virtual_advance(606 * NS_PER_S);
+		int r = join(f);
+		CHECK_ROW(i, (r < 0) == (t[i].error[0] != '\0'));
+		CHECK_STR_ROW(i, r < 0 ? err_str(&b.err) : STR(""), t[i].error);
+		b.w.plugin->unreserve(&b.c, b.node);
+		end(&b);
+	}
+}
+
+#define RESOURCE_POD "{'metadata':{'namespace':'d','name':'p','uid':'up'},'spec':{'containers':[{'name':'c','resources':{'requests':{'x.example/gpu':'1'}}}]}}"
+
+FIBER_TEST(dynamic_resources_makes_claims_for_resources)
+{
+	struct binding_world b;
+	begin_devices(&b);
+	serve(&b, &b.w.devices->classes, TYPE(resource_v1, DeviceClass), "{'metadata':{'name':'card'},'spec':{'extendedResourceName':'x.example/gpu'}}");
+	CHECK_INT(client_create(&b.fake.client, TYPE(core_v1, Pod), world_object(&b.w, TYPE(core_v1, Pod), RESOURCE_POD), NULL, NULL, &b.err), 0);
+	(void)fake_log(&b.fake, &b.w.arena);
+	struct fiber *f = bind_pod(&b, RESOURCE_POD);
+	/* The claim is on the server, but nobody has told of it yet: its device stays taken meanwhile, and the pod waits. */
+	CHECK_INT(map_len(&b.w.devices->flights), 1);
+	struct frozen *made = fake_get(&b.fake, "resourceclaims/d/p-extended-resources-1");
+	copies_put(&b.w.devices->claims, made);
+	clock_virtual_advance(NS_PER_S);
+	CHECK_INT(join(f), 0);
+	CHECK_INT(map_len(&b.w.devices->flights), 0);
+	const struct frozen *claim = copies_get(&b.w.devices->claims, STR("d/p-extended-resources-1"));
+	CHECK_STR(testing_text(&b.w.arena, val_get(claim->val, status, reservedFor)), "[{'resource':'pods','name':'p','uid':'up'}]");
+	CHECK_STR(val_str(val_at(val_get(claim->val, status, allocation, devices, results), 0), device), "d1");
+	CHECK_STR(testing_text(&b.w.arena, val_get(fake_get(&b.fake, "pods/d/p")->val, status, extendedResourceClaimStatus, requestMappings)),
+		  "[{'containerName':'c','requestName':'container-0-request-0','resourceName':'x.example/gpu'}]");
 	end(&b);
 }

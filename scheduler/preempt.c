@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "codec/atoms.h"
 #include "codec/time.h"
-#include "scheduler/classes.h"
 #include "machinery/conditions.h"
 
 static int budget_compare(const void *x, const void *y)
@@ -25,8 +24,10 @@ void preempt_budgets(struct preempt_search *s, const struct val *objects, size_t
 					      .allowed = val_int(objects[i], status, disruptionsAllowed),
 					      .disrupted = val_get(objects[i], status, disruptedPods) };
 		if (b->namespace && selector_of_object(a, val_get(objects[i], spec, selector), &b->selector, NULL) == 0 &&
-		    !selector_is_everything(&b->selector) && !b->selector.nothing)
+		    !selector_is_everything(&b->selector) && !b->selector.nothing) {
+			s->namespaces |= preempt_namespace(b->namespace);
 			s->n_budgets++;
+		}
 	}
 	if (s->n_budgets)
 		qsort(s->budgets, s->n_budgets, sizeof(*s->budgets), budget_compare);
@@ -43,6 +44,13 @@ static size_t budgets_of(const struct preempt_search *s, word namespace)
 			high = middle;
 	}
 	return low;
+}
+
+/* Nobody has gone yet. */
+static void budgets_begin(struct preempt_search *s, const struct placed *p)
+{
+	for (size_t i = budgets_of(s, p->namespace); i < s->n_budgets && s->budgets[i].namespace == p->namespace; i++)
+		s->budgets[i].left = s->budgets[i].allowed;
 }
 
 /* One more pod would go: does that violate a budget? */
@@ -156,15 +164,8 @@ void preempt_weigh(struct preempt_victims *v)
 
 enum verdict preempt_dry_run(struct preempt_search *s, uint32_t node, struct preempt_victims *ret)
 {
-	const struct preempt_victims *known = s->class && !s->n_budgets ? class_victims(s->class, s->c, node) : NULL;
-	if (known && known->n) {
-		*ret = *known;
-		return FIT;
-	}
-	size_t n = known ? 0 : gather(s, node);
+	size_t n = gather(s, node);
 	if (!n) {
-		if (!known && s->class)
-			class_learn_victims(s->class, s->c, &(struct preempt_victims){ .node = node });
 		s->c->reason = STR("No preemption victims found for incoming pod");
 		return UNRESOLVABLE;
 	}
@@ -175,11 +176,13 @@ enum verdict preempt_dry_run(struct preempt_search *s, uint32_t node, struct pre
 	str why = s->c->reason;
 	if (v == FIT) {
 		qsort(s->room, n, sizeof(*s->room), room_compare);
-		for (size_t i = 0; i < s->n_budgets; i++)
-			s->budgets[i].left = s->budgets[i].allowed;
+		for (size_t i = 0; i < n && s->n_budgets; i++)
+			budgets_begin(s, s->room[i].pod);
 		for (size_t i = 0; i < n && s->n_budgets; i++)
 			s->room[i].violates = budgets_violated(s, s->room[i].pod);
 		*ret = (struct preempt_victims){ .node = node };
+		for (size_t i = 0; i < n; i++)
+			ret->namespaces |= preempt_namespace(s->room[i].pod->namespace);
 		ret->violations = reprieve(s, n, true, node);
 		ret->n = ret->violations + reprieve(s, n, false, node);
 		ret->pods = ARENA_ARRAY(s->c->arena, struct placed *, ret->n + 1);
@@ -201,12 +204,10 @@ enum verdict preempt_dry_run(struct preempt_search *s, uint32_t node, struct pre
 	if (v != FIT)
 		return v;
 	preempt_weigh(ret);
-	if (s->class && !s->n_budgets)
-		class_learn_victims(s->class, s->c, ret);
 	return FIT;
 }
 
-static bool is_better(const struct preempt_victims *a, const struct preempt_victims *b)
+bool preempt_is_better(const struct preempt_victims *a, const struct preempt_victims *b)
 {
 	if (a->violations != b->violations)
 		return a->violations < b->violations;
@@ -223,7 +224,7 @@ size_t preempt_choose(const struct preempt_victims *all, size_t n)
 {
 	size_t best = 0;
 	for (size_t i = 1; i < n; i++)
-		if (is_better(&all[i], &all[best]))
+		if (preempt_is_better(&all[i], &all[best]))
 			best = i;
 	return best;
 }

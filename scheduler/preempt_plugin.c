@@ -11,7 +11,6 @@
 #include "codec/atoms.h"
 #include "codec/types.h"
 #include "scheduler/extenders.h"
-#include "scheduler/fit_error.h"
 #include "scheduler/preempt.h"
 #include "scheduler/scheduler_priv.h"
 
@@ -122,10 +121,12 @@ static int deed_run(void *arg)
 	if (r < 0)
 		log_warn("a pod could not be preempted", KV("node", d->node), KV("for", d->uid), KV("err", &err));
 	map_remove(&d->of->running, d->uid);
-	if ((r < 0 || failed) && r != -ERR_CANCELED) /* nothing may happen that would bring the pod back: it is tried again at once */
-		sched_queue_event(s->queue, EV_POD_DELETE, VAL_EMPTY, VAL_EMPTY);
-	else if (r == 0 && s->queue) /* all victims may have gone before the last call returned: no event follows then */
-		sched_queue_ask_gates(s->queue);
+	if (s->queue && r != -ERR_CANCELED) {
+		if (r < 0 || failed) /* nothing may happen that would bring the pod back: it is tried again at once */
+			sched_queue_event(s->queue, EV_POD_DELETE, VAL_EMPTY, VAL_EMPTY);
+		/* All victims may have gone before the last call returned: no event follows then. */
+		sched_queue_ask_gates_of(s->queue, d->uid);
+	}
 	if (s->queue)
 		fiber_cond_signal(&s->less_work);
 	deed_free(d);
@@ -168,7 +169,7 @@ static str not_eligible(const struct cycle *c, struct val pod)
 	uint32_t node = nominated.n ? nodes_find(c->nodes, nominated) : UINT32_MAX;
 	if (str_eq(val_str(pod, spec, preemptionPolicy), STR("Never")))
 		return STR("not eligible due to preemptionPolicy=Never.");
-	if (node == UINT32_MAX || c->verdicts[node] == UNRESOLVABLE)
+	if (node == UINT32_MAX || cycle_verdict(c, node) == UNRESOLVABLE)
 		return STR_NONE;
 	for (uint32_t i = 0; i < c->nodes->n_pods[node]; i++) {
 		const struct placed *p = c->nodes->pods[node][i];
@@ -196,39 +197,6 @@ static void find_budgets(struct preempt_search *search)
 	preempt_budgets(search, all, n);
 }
 
-struct found {
-	struct preempt_victims *good, *bad; /* without and with violations of budgets */
-	size_t n_good, n_bad;
-	struct fit_error why;
-	str error;
-};
-
-static void look(struct preempt_search *search, const uint32_t *nodes, uint32_t n, struct found *f)
-{
-	struct cycle *c = search->c;
-	struct preemption *of = preemption_of(c);
-	uint32_t enough = preempt_enough(n, of->percentage, of->absolute);
-	uint32_t at = (uint32_t)scheduler_dice(c->scheduler, n);
-	f->good = ARENA_ARRAY(c->arena, struct preempt_victims, enough + 1);
-	for (uint32_t i = 0; i < n; i++, at = at + 1 == n ? 0 : at + 1) {
-		struct preempt_victims v;
-		enum verdict r = preempt_dry_run(search, nodes[at], &v);
-		if (r != FIT) {
-			fit_error_add(&f->why, c->reason, 1);
-			f->error = r == FAILED && !f->error.n ? c->reason : f->error;
-			continue;
-		}
-		if (v.violations && !f->bad)
-			f->bad = ARENA_ARRAY(c->arena, struct preempt_victims, n);
-		if (v.violations)
-			f->bad[f->n_bad++] = v;
-		else
-			f->good[f->n_good++] = v;
-		if (f->n_good && f->n_good + f->n_bad >= enough)
-			break;
-	}
-}
-
 static enum verdict preempt_post_filter(struct cycle *c, void *state, bool made, uint32_t *ret_node)
 {
 	struct scheduler *s = c->scheduler;
@@ -243,44 +211,33 @@ static enum verdict preempt_post_filter(struct cycle *c, void *state, bool made,
 	if (why.n)
 		return say(c, UNSCHEDULABLE, why);
 
-	const uint32_t *order = nodes_order(c->nodes);
-	uint32_t *nodes = ARENA_ARRAY(c->arena, uint32_t, c->nodes->n_alive + 1), n = 0;
-	for (uint32_t i = 0; i < c->nodes->n_alive; i++)
-		if (c->verdicts[order[i]] == UNSCHEDULABLE)
-			nodes[n++] = order[i];
+	uint32_t n;
+	const uint64_t *stuck = preempt_stuck(c, &n);
 	struct preempt_search search = { .c = c, .profile = scheduler_profile(s, c->pod), .class = c->class };
-	struct found f = { .n_good = 0 };
-	fit_error_init(&f.why, c->arena);
-	if (n) {
+	const struct preemption *of = preemption_of(c);
+	struct preempt_found f;
+	struct err err = ERR_INIT;
+	if (n)
 		find_budgets(&search);
-		look(&search, nodes, n, &f);
-	}
+	preempt_look(&search, stuck, n, preempt_enough(n, of->percentage, of->absolute), &f);
 	c->at = self;
-	if (!f.n_good && !f.n_bad) {
+	if (!f.n) {
 		if (f.error.n)
 			return say(c, FAILED, f.error);
-		if (c->nodes->n_alive > n)
-			fit_error_add(&f.why, STR("Preemption is not helpful for scheduling"), c->nodes->n_alive - n);
 		c->unnominate = true;
-		return say(c, UNSCHEDULABLE, fit_error_text(&f.why, c->nodes->n_alive, STR_NONE, STR_NONE));
+		return say(c, UNSCHEDULABLE, preempt_why_none(&search, &f, n));
 	}
-	size_t left = f.n_good + f.n_bad;
-	struct preempt_victims *all = f.good;
-	if (f.n_bad) {
-		all = ARENA_ARRAY(c->arena, struct preempt_victims, left);
-		memcpy(all, f.good, f.n_good * sizeof(*all));
-		memcpy(all + f.n_good, f.bad, f.n_bad * sizeof(*all));
+	if (f.all) {
+		if (extenders_preempt(s, c, f.all, &f.n, &err) < 0)
+			return say(c, FAILED, err_str(&err));
+		c->at = self;
+		if (!f.n)
+			return say(c, UNSCHEDULABLE, STR("no candidate node for preemption"));
+		f.best = &f.all[preempt_choose(f.all, f.n)];
 	}
-	struct err err = ERR_INIT;
-	if (s->n_extenders && extenders_preempt(s, c, all, &left, &err) < 0)
-		return say(c, FAILED, err_str(&err));
-	c->at = self;
-	if (!left)
-		return say(c, UNSCHEDULABLE, STR("no candidate node for preemption"));
-	const struct preempt_victims *best = &all[preempt_choose(all, left)];
-	*ret_node = best->node;
+	*ret_node = f.best->node;
 	c->reason = STR_NONE;
-	return deed_start(c, &search, best);
+	return deed_start(c, &search, f.best);
 }
 
 /* ---- the queue ---- */

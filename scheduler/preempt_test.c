@@ -226,6 +226,7 @@ static void preempt_begin(struct preempt_world *w)
 	nodes_init(&w->s.nodes);
 	nominations_init(&w->s.nominations, &w->s.nodes);
 	fiber_group_init(&w->s.work);
+	fiber_cond_init(&w->s.less_work, "less work");
 }
 
 static void preempt_end(struct preempt_world *w)
@@ -281,6 +282,13 @@ static struct cycle preempt_cycle(struct preempt_world *w, struct placed *p)
 	return c;
 }
 
+static bool asks_preemption(void *arg, struct val pod)
+{
+	struct preempt_world *w = arg;
+	struct cycle c = { .scheduler = &w->s, .arena = &w->arena, .pod = pod, .config = w->profile.config, .at = AT_PREEMPTION };
+	return plugin_default_preemption.pre_enqueue(&c) == FIT;
+}
+
 FIBER_TEST(preemption_deletes_victims)
 {
 	static struct preempt_world w; /* frames are small */
@@ -298,6 +306,9 @@ FIBER_TEST(preemption_deletes_victims)
 	CHECK_STR(word_str(&w.s.nodes, w.s.nodes.name[node]), "b");
 	CHECK_STR(c.reason, "");
 	/* As long as it goes on the pod stays out of the queue. */
+	w.s.queue = sched_queue_new(&(struct sched_queue_options){ .may_enter = asks_preemption, .arg = &w });
+	sched_queue_put(w.s.queue, c.placed->pod);
+	CHECK_INT(sched_queue_length(w.s.queue, "gated"), 1);
 	c.at = AT_PREEMPTION;
 	CHECK_INT(plugin_default_preemption.pre_enqueue(&c), UNRESOLVABLE);
 	CHECK_STR(c.reason, "waiting for the preemption for this pod to be finished");
@@ -305,6 +316,29 @@ FIBER_TEST(preemption_deletes_victims)
 	CHECK_STR(fake_log(&w.fake, &w.arena), "patch /api/v1/namespaces/d/pods/y/status\ndelete /api/v1/namespaces/d/pods/y\n"
 		  "patch /api/v1/namespaces/d/pods/z/status\ndelete /api/v1/namespaces/d/pods/z\n");
 	CHECK_INT(plugin_default_preemption.pre_enqueue(&c), FIT);
+	CHECK_INT(sched_queue_length(w.s.queue, "active"), 1);
+	sched_queue_free(w.s.queue);
+	preempt_end(&w);
+}
+
+/* However it ends, the pod is not held back any longer. */
+FIBER_TEST(preemption_that_fails_lets_the_pod_try_again)
+{
+	static struct preempt_world w; /* frames are small */
+	uint32_t node = UINT32_MAX;
+	preempt_begin(&w);
+	preempt_nodes(&w);
+	(void)preempt_pod(&w, "a", "x", 5, 900, "");
+	struct cycle c = preempt_cycle(&w, preempt_pod(&w, NULL, "p", 100, 1000, ""));
+	memset(w.verdicts, UNSCHEDULABLE, sizeof(w.verdicts));
+	w.s.queue = sched_queue_new(&(struct sched_queue_options){ .may_enter = asks_preemption, .arg = &w });
+	w.fake.fail = ERR_FORBIDDEN;
+	CHECK_INT(plugin_default_preemption.post_filter(&c, NULL, false, &node), FIT);
+	sched_queue_put(w.s.queue, c.placed->pod);
+	CHECK_INT(sched_queue_length(w.s.queue, "gated"), 1);
+	fiber_settle();
+	CHECK_INT(sched_queue_length(w.s.queue, "active"), 1);
+	sched_queue_free(w.s.queue);
 	preempt_end(&w);
 }
 

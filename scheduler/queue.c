@@ -10,6 +10,7 @@
  */
 #include "scheduler/queue.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -20,7 +21,7 @@
 #include "codec/atoms.h"
 #include "scheduler/changes.h"
 
-enum { FLUSH_EVERY_S = 30, FLUSH_AFTER_S = 300 };
+enum { FLUSH_EVERY_S = 30, FLUSH_AFTER_S = 300, EVENTS = 32 };
 
 enum place { ACTIVE, BACKOFF, ERROR_BACKOFF, UNSCHEDULABLE_PLACE, GATED, TAKEN, PLACES };
 
@@ -33,7 +34,9 @@ struct entry {
 	int32_t priority;
 	uint64_t number;              /* of those added at the same moment the first comes first */
 	unsigned refusals, errors;    /* errors: in a row */
-	unsigned meanwhile;           /* events while it was taken */
+	unsigned wants;               /* unschedulable: events that may help */
+	uint64_t taken_at;            /* n_events then */
+	unsigned meanwhile;           /* what changed in itself while it was taken */
 	struct frozen *newer;         /* it changed while it was taken */
 	bool gone;                    /* it was removed while it was taken */
 };
@@ -53,6 +56,8 @@ struct sched_queue {
 	struct list taken;
 	struct fiber_cond filled;
 	uint64_t next_number;
+	size_t n_wanting[EVENTS];     /* by bit: unschedulable ones that it may help */
+	uint64_t n_events, last_event[EVENTS]; /* by bit: the number of the last one, so that pods that are taken need not be told of each */
 	int64_t flushed_ns;
 };
 
@@ -125,12 +130,20 @@ static void heap_remove(struct heap *h, struct entry *e)
 
 /* ---- places ---- */
 
+static void count_wanting(struct sched_queue *q, const struct entry *e, int change)
+{
+	for (unsigned left = e->wants; left; left &= left - 1)
+		q->n_wanting[__builtin_ctz(left)] += (size_t)change;
+}
+
 static void leave(struct sched_queue *q, struct entry *e)
 {
 	if (e->place <= ERROR_BACKOFF)
 		heap_remove(&q->heaps[e->place], e);
 	else
 		list_remove(&e->link);
+	if (e->place == UNSCHEDULABLE_PLACE)
+		count_wanting(q, e, -1);
 	q->n[e->place]--;
 }
 
@@ -143,6 +156,10 @@ static void enter(struct sched_queue *q, struct entry *e, enum place place)
 		heap_add(&q->heaps[place], e);
 	else
 		list_add(place == TAKEN ? &q->taken : &q->lists[place], &e->link);
+	if (place == UNSCHEDULABLE_PLACE) {
+		e->wants = e->q.refused_by && q->o.events ? q->o.events(q->o.arg, &e->q) : UINT_MAX;
+		count_wanting(q, e, 1);
+	}
 	if (place == ACTIVE || place == BACKOFF)
 		fiber_cond_signal(&q->filled);
 }
@@ -315,7 +332,7 @@ void sched_queue_remove(struct sched_queue *q, str uid)
 
 struct queued *sched_queue_try(struct sched_queue *q)
 {
-	struct heap *h = &q->heaps[q->heaps[ACTIVE].n ? ACTIVE : BACKOFF];
+	struct heap *h = &q->heaps[q->heaps[ACTIVE].n || q->o.waits_out_backoff ? ACTIVE : BACKOFF];
 
 	if (!h->n)
 		return NULL;
@@ -325,6 +342,7 @@ struct queued *sched_queue_try(struct sched_queue *q)
 	if (!e->q.attempts++)
 		e->q.first_ns = clock_now_ns();
 	e->q.backoff_until_ns = 0;
+	e->taken_at = q->n_events;
 	e->meanwhile = 0;
 	return &e->q;
 }
@@ -355,6 +373,15 @@ static bool take_back(struct sched_queue *q, struct entry *e)
 	return true;
 }
 
+static unsigned events_since(const struct sched_queue *q, uint64_t number)
+{
+	unsigned events = 0;
+
+	for (unsigned i = 0; i < EVENTS; i++)
+		events |= (unsigned)(q->last_event[i] > number) << i;
+	return events;
+}
+
 void sched_queue_refused(struct sched_queue *q, struct queued *p, uint64_t refused_by)
 {
 	struct entry *e = p->link;
@@ -369,7 +396,7 @@ void sched_queue_refused(struct sched_queue *q, struct queued *p, uint64_t refus
 	e->refusals++;
 	e->errors = 0;
 	set_backoff(q, e);
-	if (any_helps(q, e, e->meanwhile, VAL_EMPTY, VAL_EMPTY))
+	if (any_helps(q, e, e->meanwhile | events_since(q, e->taken_at), VAL_EMPTY, VAL_EMPTY))
 		requeue(q, e, false);
 	else
 		enter(q, e, UNSCHEDULABLE_PLACE);
@@ -401,29 +428,41 @@ void sched_queue_done(struct sched_queue *q, struct queued *p)
 
 void sched_queue_event(struct sched_queue *q, unsigned event, struct val old, struct val new)
 {
-	LIST_EACH(struct entry, e, &q->taken, link)
-		e->meanwhile |= event;
-	LIST_EACH_SAFE(struct entry, e, &q->lists[UNSCHEDULABLE_PLACE], link) {
-		if (!any_helps(q, e, event, old, new))
-			continue;
-		leave(q, e);
-		requeue(q, e, false);
-	}
+	unsigned bit = (unsigned)__builtin_ctz(event);
+
+	q->last_event[bit] = ++q->n_events;
+	if (q->n_wanting[bit])
+		LIST_EACH_SAFE(struct entry, e, &q->lists[UNSCHEDULABLE_PLACE], link) {
+			if (!(e->wants & event) || !any_helps(q, e, event, old, new))
+				continue;
+			leave(q, e);
+			requeue(q, e, false);
+		}
 	/* What gates wait for besides changes of the pod itself and the end of preemption, which asks by itself. */
 	if (event & EV_CLAIM)
 		sched_queue_ask_gates(q);
 }
 
+static void ask_gates_of(struct sched_queue *q, struct entry *e)
+{
+	if (val_len(val_get(e->q.pod->val, spec, schedulingGates)) || (q->o.may_enter && !q->o.may_enter(q->o.arg, e->q.pod->val)))
+		return;
+	leave(q, e);
+	requeue(q, e, false);
+}
+
 void sched_queue_ask_gates(struct sched_queue *q)
 {
-	LIST_EACH_SAFE(struct entry, e, &q->lists[GATED], link) {
-		if (val_len(val_get(e->q.pod->val, spec, schedulingGates)))
-			continue;
-		if (q->o.may_enter && !q->o.may_enter(q->o.arg, e->q.pod->val))
-			continue;
-		leave(q, e);
-		requeue(q, e, false);
-	}
+	LIST_EACH_SAFE(struct entry, e, &q->lists[GATED], link)
+		ask_gates_of(q, e);
+}
+
+void sched_queue_ask_gates_of(struct sched_queue *q, str uid)
+{
+	struct entry *e = map_get(&q->by_uid, uid);
+
+	if (e && e->place == GATED)
+		ask_gates_of(q, e);
 }
 
 static void end_backoffs(struct sched_queue *q, enum place place)

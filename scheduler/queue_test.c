@@ -16,16 +16,26 @@ static bool may_enter(void *arg, struct val pod)
 	return !val_len(val_get(pod, spec, schedulingGates));
 }
 
+static unsigned asked;
+
 static bool helps(void *arg, struct queued *q, unsigned event, struct val old, struct val new)
 {
 	(void)arg, (void)old, (void)new;
+	asked++;
 	return ((q->refused_by & BIT_CPU) && (event & (EV_NODE_ADD | EV_POD_DELETE))) || ((q->refused_by & BIT_TAINT) && event == EV_NODE_TAINT);
+}
+
+static unsigned events_for(void *arg, const struct queued *q)
+{
+	(void)arg;
+	return (q->refused_by & BIT_CPU ? EV_NODE_ADD | EV_POD_DELETE : 0) | (q->refused_by & BIT_TAINT ? EV_NODE_TAINT : 0);
 }
 
 static struct sched_queue *make(void)
 {
 	clock_virtual_set(100 * NS_PER_S, 1000 * NS_PER_S);
-	return sched_queue_new(&(struct sched_queue_options){ .backoff_first_ms = 1000, .backoff_max_ms = 10000, .may_enter = may_enter, .helps = helps });
+	return sched_queue_new(&(struct sched_queue_options){ .backoff_first_ms = 1000, .backoff_max_ms = 10000, .may_enter = may_enter,
+		.events = events_for, .helps = helps });
 }
 
 static void done(struct sched_queue *q)
@@ -78,6 +88,28 @@ static void tick_for(struct sched_queue *q, int seconds)
 	}
 }
 
+/* With the pod "a", which was refused. */
+static struct sched_queue *make_refused(uint64_t by)
+{
+	struct sched_queue *q = make();
+
+	put(q, "a", 0, "");
+	sched_queue_refused(q, take(q, "a"), by);
+	return q;
+}
+
+/* With two pods, both taken. */
+static struct sched_queue *make_taken(struct queued **ret_a, struct queued **ret_b)
+{
+	struct sched_queue *q = make();
+
+	put(q, "a", 0, "");
+	put(q, "b", 0, "");
+	*ret_a = take(q, "a");
+	*ret_b = take(q, "b");
+	return q;
+}
+
 TEST(queue_gives_by_priority_then_by_age)
 {
 	struct sched_queue *q = make();
@@ -119,12 +151,11 @@ TEST(queue_of_many_stays_in_order)
 
 TEST(queue_refused_pods_wait_for_events_that_help)
 {
-	struct sched_queue *q = make();
+	struct queued *a, *b;
+	struct sched_queue *q = make_taken(&a, &b);
 
-	put(q, "a", 0, "");
-	put(q, "b", 0, "");
-	sched_queue_refused(q, take(q, "a"), BIT_CPU);
-	sched_queue_refused(q, take(q, "b"), BIT_TAINT);
+	sched_queue_refused(q, a, BIT_CPU);
+	sched_queue_refused(q, b, BIT_TAINT);
 	check_lengths(q, 0, 0, 2, 0);
 	CHECK(!sched_queue_try(q));
 	sched_queue_event(q, EV_POD_ADD, VAL_EMPTY, VAL_EMPTY);
@@ -142,12 +173,36 @@ TEST(queue_refused_pods_wait_for_events_that_help)
 	done(q);
 }
 
-TEST(queue_takes_from_back_off_when_there_is_nothing_else)
+/* An event costs nothing where it cannot help. */
+TEST(queue_asks_only_pods_that_an_event_may_help)
 {
 	struct sched_queue *q = make();
 
-	put(q, "a", 0, "");
-	sched_queue_refused(q, take(q, "a"), BIT_CPU);
+	for (int i = 0; i < 8; i++) {
+		char name[2] = { (char)('a' + i), 0 };
+		put(q, name, 0, "");
+		sched_queue_refused(q, take(q, name), i % 4 ? BIT_CPU : BIT_TAINT);
+	}
+	clock_virtual_advance(10 * NS_PER_S);
+	asked = 0;
+	sched_queue_event(q, EV_POD_ADD, VAL_EMPTY, VAL_EMPTY);
+	CHECK_INT(asked, 0);
+	sched_queue_event(q, EV_NODE_TAINT, VAL_EMPTY, VAL_EMPTY);
+	CHECK_INT(asked, 2);
+	check_lengths(q, 2, 0, 6, 0);
+	sched_queue_remove(q, STR("b"));
+	sched_queue_event(q, EV_NODE_TAINT, VAL_EMPTY, VAL_EMPTY);
+	CHECK_INT(asked, 2);
+	sched_queue_event(q, EV_NODE_ADD, VAL_EMPTY, VAL_EMPTY);
+	CHECK_INT(asked, 7);
+	check_lengths(q, 7, 0, 0, 0);
+	done(q);
+}
+
+TEST(queue_takes_from_back_off_when_there_is_nothing_else)
+{
+	struct sched_queue *q = make_refused(BIT_CPU);
+
 	sched_queue_event(q, EV_NODE_ADD, VAL_EMPTY, VAL_EMPTY);
 	check_lengths(q, 0, 1, 0, 0);
 	struct queued *p = take(q, "a");
@@ -179,21 +234,17 @@ TEST(queue_backs_off_longer_and_longer_up_to_a_limit)
 
 TEST(queue_nobody_refused_means_try_again)
 {
-	struct sched_queue *q = make();
+	struct sched_queue *q = make_refused(0);
 
-	put(q, "a", 0, "");
-	sched_queue_refused(q, take(q, "a"), 0);
 	check_lengths(q, 0, 1, 0, 0);
 	done(q);
 }
 
 TEST(queue_event_while_taken_counts)
 {
-	struct sched_queue *q = make();
+	struct queued *a, *b;
+	struct sched_queue *q = make_taken(&a, &b);
 
-	put(q, "a", 0, "");
-	put(q, "b", 0, "");
-	struct queued *a = take(q, "a"), *b = take(q, "b");
 	sched_queue_event(q, EV_NODE_ADD, VAL_EMPTY, VAL_EMPTY);
 	sched_queue_refused(q, a, BIT_CPU);
 	sched_queue_refused(q, b, BIT_TAINT);
@@ -203,10 +254,8 @@ TEST(queue_event_while_taken_counts)
 
 TEST(queue_forgets_what_waited_five_minutes)
 {
-	struct sched_queue *q = make();
+	struct sched_queue *q = make_refused(BIT_CPU);
 
-	put(q, "a", 0, "");
-	sched_queue_refused(q, take(q, "a"), BIT_CPU);
 	tick_for(q, 299);
 	check_lengths(q, 0, 0, 1, 0);
 	tick_for(q, 31);
@@ -254,11 +303,9 @@ TEST(queue_keeps_the_newest_of_a_pod)
 
 TEST(queue_removed_while_taken_does_not_come_back)
 {
-	struct sched_queue *q = make();
+	struct queued *a, *b;
+	struct sched_queue *q = make_taken(&a, &b);
 
-	put(q, "a", 0, "");
-	put(q, "b", 0, "");
-	struct queued *a = take(q, "a"), *b = take(q, "b");
 	sched_queue_remove(q, STR("a"));
 	sched_queue_remove(q, STR("b"));
 	sched_queue_refused(q, a, BIT_CPU);

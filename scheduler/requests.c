@@ -154,22 +154,28 @@ static void pod_level(struct asking *q, struct val pod, struct amounts *sum)
 {
 	struct val asked = val_get(pod, spec, resources, requests), in_force = val_get(pod, status, resources);
 	struct amounts one;
+	bool unknown = q->unknown;
 
 	amounts_init(&one, q->table->n_resources);
 	if (val_is_nil(in_force))
 		list_raise(q, &one, asked);
 	else
 		effective(q, &one, asked, val_get(in_force, requests), val_get(pod, status, allocatedResources));
+	q->unknown = unknown; /* other resources do not count here */
 	VAL_EACH_MEMBER(e, asked) {
 		unsigned r;
-		if (!resource_is_pod_level(atom_str(e->key)) || !resource_index(q->table, atom_str(e->key), &r) || r == RES_MAX)
+		if (!resource_is_pod_level(atom_str(e->key)) || !resource_index(q->table, atom_str(e->key), &r))
 			continue;
+		if (r == RES_MAX) {
+			q->unknown |= quantity_of(e->val).nanos > 0;
+			continue;
+		}
 		sum->v[r] = one.v[r];
 		sum->given |= 1u << r;
 	}
 }
 
-static bool resize_is_infeasible(struct val pod)
+bool resize_is_infeasible(struct val pod)
 {
 	VAL_EACH(c, val_get(pod, status, conditions))
 		if (str_eq(val_str(*c, type), STR("PodResizePending")))
@@ -213,7 +219,7 @@ static void compute(struct asking *q, struct val pod, bool of_pod, struct amount
 void pod_request(const struct nodes *t, struct val pod, unsigned how, struct pod_request *ret)
 {
 	struct asking q = { .table = t, .infeasible = resize_is_infeasible(pod), .missing = how & REQUEST_NONZERO ? COMPUTE : 0 };
-	bool of_pod = !(how & REQUEST_CONTAINERS) && says_pod_level(pod);
+	bool of_pod = !(how & REQUEST_CONTAINERS) && !t->no_pod_level && says_pod_level(pod);
 	struct amounts sum;
 
 	index_statuses(&q.statuses, val_get(pod, status, containerStatuses));
@@ -263,13 +269,14 @@ struct names {
 	size_t n, cap;
 };
 
-static void names_add(struct names *names, struct val list)
+static void names_add(struct names *names, struct val list, bool of_pod)
 {
 	VAL_EACH_MEMBER(e, list) {
 		str name = atom_str(e->key);
 		unsigned r;
 		size_t i = 0;
-		if (!resource_index(names->table, name, &r) || r < RES_MAX || quantity_of(e->val).nanos <= 0)
+		if (!resource_index(names->table, name, &r) || r < RES_MAX || quantity_of(e->val).nanos <= 0 ||
+		    (of_pod && !resource_is_pod_level(name)))
 			continue;
 		while (i < names->n && !str_eq(names->list[i], name))
 			i++;
@@ -286,9 +293,20 @@ size_t pod_unknown_resources(const struct nodes *t, struct arena *a, struct val 
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		VAL_EACH(c, lists[i])
-			names_add(&names, val_get(*c, resources, requests));
-	names_add(&names, val_get(pod, spec, resources, requests));
-	names_add(&names, val_get(pod, spec, overhead));
+			names_add(&names, val_get(*c, resources, requests), false);
+	names_add(&names, val_get(pod, spec, resources, requests), true);
+	names_add(&names, val_get(pod, spec, overhead), false);
 	*ret = names.list;
 	return names.n;
+}
+
+int64_t pod_asks_for(const struct nodes *t, struct val pod, str name)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct quantity sum = quantity_of(sorted_find(pod_container_resources(&a, val_get(pod, spec), A_requests), name));
+	struct val whole = resource_is_pod_level(name) && !t->no_pod_level ? sorted_find(val_get(pod, spec, resources, requests), name) : VAL_EMPTY;
+
+	if (val_exists(whole))
+		sum = quantity_of(whole);
+	return quantity_value(quantity_add(sum, quantity_of(sorted_find(val_get(pod, spec, overhead), name))));
 }

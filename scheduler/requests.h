@@ -20,6 +20,10 @@ struct pod_request {
 };
 
 void pod_request(const struct nodes *t, struct val pod, unsigned how, struct pod_request *ret);
+/* How much of any one resource a pod asks for, also of those that the table does not know. Slow. */
+int64_t pod_asks_for(const struct nodes *t, struct val pod, str name);
+/* A resize that its kubelet has given up: what was asked for does not count any more. */
+bool resize_is_infeasible(struct val pod);
 /* What is placed: request, unknown, and the amounts that are never zero. */
 void placed_request(struct placed *p);
 /* The resources of a ResourceList, as nodes give them; amounts of names that the table does not know are left out. */

@@ -1,6 +1,8 @@
 #include "scheduler/resource_score.h"
 
 #include "codec/atoms.h"
+#include "scheduler/devices.h"
+#include "scheduler/requests.h"
 #include "scheduler/score.h"
 
 enum { SHAPE_SCORE_MAX = 10 };
@@ -27,20 +29,36 @@ void resource_specs_read(struct arena *a, struct val list, struct resource_specs
 	*ret = (struct resource_specs){ n, all };
 }
 
-size_t resources_to_score(struct arena *a, const struct nodes *t, const struct resource_specs *specs, const struct res *request,
+size_t resources_to_score(struct arena *a, const struct cycle *c, const struct resource_specs *specs, const struct res *request,
 			  struct scored_resource **ret)
 {
 	struct scored_resource *all = ARENA_ARRAY(a, struct scored_resource, specs->n);
 	size_t n = 0;
 
 	for (size_t i = 0; i < specs->n; i++) {
-		unsigned r = nodes_resource_find(t, specs->all[i].name);
-		if (r == RES_MAX || r == RES_PODS || (r >= RES_FIXED && request->v[r] == 0))
+		str name = specs->all[i].name;
+		unsigned r = nodes_resource_find(c->nodes, name);
+		struct val class = r >= RES_FIXED ? devices_class_of(c->devices, name) : VAL_EMPTY;
+		int64_t amount = r < RES_MAX ? request->v[r] : val_exists(class) ? pod_asks_for(c->nodes, c->pod, name) : 0;
+		if (r == RES_PODS || (r >= RES_FIXED && amount == 0))
 			continue;
-		all[n++] = (struct scored_resource){ r, specs->all[i].weight, request->v[r] };
+		if (val_exists(class))
+			devices_refresh(c->devices);
+		all[n++] = (struct scored_resource){ r, specs->all[i].weight, amount, class };
 	}
 	*ret = all;
 	return n;
+}
+
+int64_t scored_devices(const struct cycle *c, const struct scored_resource *x, uint32_t node, int64_t *ret_used)
+{
+	const struct nodes *t = c->nodes;
+	int64_t capacity = x->index < RES_MAX ? t->allocatable[node].v[x->index] : 0;
+
+	*ret_used = x->index < RES_MAX ? t->requested[node].v[x->index] : 0;
+	if (capacity > 0)
+		return capacity;
+	return devices_count(c->devices, x->class, word_str(t, t->name[node]), t->object[node]->val, ret_used);
 }
 
 void shape_check(struct field_errors *e, const struct field_path *at, struct val list)

@@ -6,7 +6,7 @@
 #define C8S_SCHEDULER_RESOURCE_SCORE_H
 
 #include "machinery/field_error.h"
-#include "scheduler/nodes.h"
+#include "scheduler/plugin.h"
 
 /* Arguments: a ResourceSpec of the configuration. */
 struct resource_spec {
@@ -25,13 +25,24 @@ extern const struct resource_specs resource_specs_default;
 
 /* One that counts for a certain pod. */
 struct scored_resource {
-	unsigned index;               /* in struct res */
+	unsigned index;               /* in struct res; RES_MAX: only devices serve it */
 	int64_t weight, request;
+	struct val class;             /* whose devices serve it on nodes that do not have it; VAL_NONE: none */
 };
 
 /* In the arena. Extended resources that the pod does not ask for, and those that no node has, do not count. */
-size_t resources_to_score(struct arena *a, const struct nodes *t, const struct resource_specs *specs, const struct res *request,
+size_t resources_to_score(struct arena *a, const struct cycle *c, const struct resource_specs *specs, const struct res *request,
 			  struct scored_resource **ret);
+/* Of devices, how many there are on a node, and how many of these are used. */
+int64_t scored_devices(const struct cycle *c, const struct scored_resource *x, uint32_t node, int64_t *ret_used);
+/* How much of it there is on a node, and how much of that is used. */
+static inline int64_t scored_capacity(const struct cycle *c, const struct scored_resource *x, uint32_t node, int64_t *ret_used)
+{
+	if (UNLIKELY(val_exists(x->class)))
+		return scored_devices(c, x, node, ret_used);
+	*ret_used = c->nodes->requested[node].v[x->index];
+	return c->nodes->allocatable[node].v[x->index];
+}
 
 /* ---- of one resource; capacity is above 0 ---- */
 

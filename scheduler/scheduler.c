@@ -4,6 +4,7 @@
  */
 #include "scheduler/scheduler.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include "base/random.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
+#include "machinery/gates.h"
 #include "scheduler/counters.h"
 #include "scheduler/devices.h"
 #include "scheduler/extenders.h"
@@ -22,6 +24,11 @@
 enum { TICK_MS = 1000, BURST = 64 };
 
 /* ---- small things that others ask for ---- */
+
+bool scheduler_gate(const struct scheduler *s, const char *name)
+{
+	return gate_is_on(s && s->gates ? s->gates->val : VAL_EMPTY, str_of(name));
+}
 
 struct profile *scheduler_profile(struct scheduler *s, struct val pod)
 {
@@ -97,6 +104,19 @@ static bool may_enter(void *arg, struct val pod)
 			return false;
 	}
 	return true;
+}
+
+static unsigned events_for(void *arg, const struct queued *q)
+{
+	const struct profile *p = scheduler_profile(arg, q->pod->val);
+	unsigned events = 0;
+
+	if (!p || q->refused_by >> EXTENDER_BIT)
+		return UINT_MAX;
+	for (unsigned i = 0; i < p->n; i++)
+		if (q->refused_by >> i & 1)
+			events |= p->plugins[i]->events;
+	return events;
 }
 
 static bool helps(void *arg, struct queued *q, unsigned event, struct val old, struct val new)
@@ -187,8 +207,10 @@ int scheduler_new(const struct scheduler_options *o, struct scheduler **ret, str
 	s->client = o->client;
 	s->informers = o->informers;
 	s->config = frozen_ref(o->config);
+	s->gates = val_freeze(o->gates);
 	dice_seed(s->dice, o->seed ? o->seed : random_u64());
 	nodes_init(&s->nodes);
+	s->nodes.no_pod_level = !scheduler_gate(s, "PodLevelResources");
 	(void)counters_new(&s->nodes);
 	map_init(&s->pods);
 	map_init(&s->homeless);
@@ -200,11 +222,13 @@ int scheduler_new(const struct scheduler_options *o, struct scheduler **ret, str
 	fiber_cond_init(&s->idle, "the end of a cycle");
 	s->storage = storage_new(s->client, s->informers);
 	s->devices = device_table_new(s->client, s->informers);
+	devices_set_gates(s->devices, s->gates->val);
 	storage_hold(s->storage, &s->busy);
 	devices_hold(s->devices, &s->busy);
 	s->queue = sched_queue_new(&(struct sched_queue_options){ .backoff_first_ms = 1000 * val_int(config, podInitialBackoffSeconds),
 		.backoff_max_ms = 1000 * val_int(config, podMaxBackoffSeconds), .flush_after_ms = o->unschedulable_max_ms, .may_enter = may_enter,
-		.helps = helps, .arg = s });
+		.waits_out_backoff = !scheduler_gate(s, "SchedulerPopFromBackoffQ"),
+		.events = events_for, .helps = helps, .arg = s });
 	s->node_informer = scheduler_informer(s, TYPE(core_v1, Node));
 	s->pod_informer = scheduler_informer(s, TYPE(core_v1, Pod));
 	(void)scheduler_informer(s, TYPE(policy_v1, PodDisruptionBudget)); /* for preemption, from the start */
@@ -261,6 +285,7 @@ void scheduler_free(struct scheduler *s)
 	free(s->totals);
 	free(s->verdicts);
 	frozen_unref(s->config);
+	frozen_unref(s->gates);
 	free(s);
 }
 

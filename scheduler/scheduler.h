@@ -8,6 +8,7 @@
  *	events.c       what informers tell, to the table and the queue; changes.c: what a change may mean
  *	nominations.h  pods that wait for a node which is being made free for them
  *	preempt.c      who has to go
+ *	classes.h      what nodes said to pods like this one, so that only those that have changed are asked again
  *	config.c       KubeSchedulerConfiguration: profiles, weights, arguments; extenders.c
  *	why.c          c8s why POD
  *
@@ -28,6 +29,7 @@ struct scheduler_options {
 	struct frozen *config;              /* KubeSchedulerConfiguration, complete (scheduler_config_load) */
 	uint64_t seed;                      /* 0: by chance */
 	int64_t unschedulable_max_ms;       /* how long a pod waits for events at most; 0: five minutes */
+	struct val gates;                   /* feature gates that somebody has set (machinery/gates.h), copied; VAL_EMPTY: none */
 };
 
 /* -ERR_INVALID for what only shows when plugins are put together. Registers its informers; start them afterwards. */

@@ -31,7 +31,7 @@ struct kind_listener {
 struct scheduler {
 	struct client *client;
 	struct informers *informers;
-	struct frozen *config;
+	struct frozen *config, *gates;
 	struct nodes nodes;
 	struct map pods;                    /* uid -> struct placed: on nodes, assumed ones among them */
 	struct map homeless;                /* name of a node that is not known -> struct homeless */
@@ -67,6 +67,8 @@ struct scheduler {
 	struct sched_counts counts;
 };
 
+/* A feature gate; s may be NULL: as Kubernetes has it. */
+bool scheduler_gate(const struct scheduler *s, const char *name);
 /* The one of a pod's spec.schedulerName; NULL: not ours. */
 struct profile *scheduler_profile(struct scheduler *s, struct val pod);
 /* An informer of all objects of a kind; before scheduler_run. */
