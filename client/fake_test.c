@@ -37,6 +37,15 @@ static int store(struct fake *f, str key, struct val object, struct arena *a, st
 	return 0;
 }
 
+/* A name that the server has chosen is the last part of the key. */
+static struct val named(struct arena *a, struct val object, str key)
+{
+	ptrdiff_t slash = str_rchr(key, '/');
+	bool chosen = val_has(object, metadata, generateName) && !val_has(object, metadata, name);
+
+	return chosen ? val_with(a, object, VAL_STR(str_skip(key, (size_t)slash + 1)), metadata, name) : object;
+}
+
 static int write_object(struct fake *f, const struct client_request *q, str key, struct arena *a, struct client_reply *ret,
 			struct err *err)
 {
@@ -44,7 +53,7 @@ static int write_object(struct fake *f, const struct client_request *q, str key,
 	struct val object = q->body;
 
 	if (str_eq(q->method, STR("POST")))
-		return old ? err_set(err, ERR_ALREADY_EXISTS, "it exists") : store(f, key, object, a, ret);
+		return old ? err_set(err, ERR_ALREADY_EXISTS, "it exists") : store(f, key, named(a, object, key), a, ret);
 	if (!old)
 		return err_set(err, ERR_NOT_FOUND, "not found");
 	if (str_eq(q->method, STR("PATCH"))) {
@@ -65,6 +74,8 @@ static int fake_call(struct client *c, const struct client_request *q, struct cl
 	if (f->meanwhile)
 		f->meanwhile(f->arg);
 	str name = arena_str(&a, q->name.n ? q->name : val_str(q->body, metadata, name)); /* copies are checked by sanitizers, printing is not */
+	if (!name.n)
+		name = arena_printf(&a, STR_FMT "1", STR_ARG(val_str(q->body, metadata, generateName)));
 	str key = arena_printf(&a, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(q->resource->name), STR_ARG(q->namespace), STR_ARG(name));
 	struct frozen *old = omap_get(f->objects, key);
 	note(f, q);

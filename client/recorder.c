@@ -1,6 +1,6 @@
 /*
  * Events wait in a queue until a fiber has sent them, one after another. As long as the server cannot be reached they stay
- * there; when the queue is full, new ones are dropped and the log says so.
+ * there; when the queue is full, new ones are dropped and the log says so, every few seconds.
  */
 #include "client/recorder.h"
 
@@ -16,7 +16,7 @@
 #include "codec/time.h"
 #include "codec/types.h"
 
-enum { QUEUE_MAX = 1000, TRIES_MAX = 12, PAUSE_MS = 10 * 1000, GOODBYE_MS = 1000 };
+enum { QUEUE_MAX = 1000, TRIES_MAX = 12, PAUSE_MS = 10 * 1000, GOODBYE_MS = 1000, COMPLAINT_MS = 10 * 1000 };
 
 struct recorder {
 	struct client *client;
@@ -25,6 +25,8 @@ struct recorder {
 	struct channel queue;        /* struct frozen: events that nobody merged yet */
 	struct event_merge *merge;
 	struct fiber *fiber;
+	uint64_t dropped;            /* since the log said so last */
+	int64_t complain_ns;         /* not again before */
 };
 
 /* ---- telling ---- */
@@ -60,6 +62,18 @@ static struct val event_of(struct recorder *r, struct arena *a, struct val about
 		      F(reportingComponent, text(r->component)), F(reportingInstance, text(r->host)));
 }
 
+/* A server that is away for long is told about many a time, but the log is for other things too. */
+static void complain(struct recorder *r)
+{
+	int64_t now_ns = clock_now_ns();
+
+	if (!r->dropped || now_ns < r->complain_ns)
+		return;
+	log_error("too many events wait to be sent, new ones are dropped", KV("component", r->component), KV("dropped", r->dropped));
+	r->dropped = 0;
+	r->complain_ns = now_ns + COMPLAINT_MS * NS_PER_MS;
+}
+
 void record(struct recorder *r, struct val about, enum recorder_type type, const char *reason, const char *fmt, ...)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
@@ -71,8 +85,9 @@ void record(struct recorder *r, struct val about, enum recorder_type type, const
 	struct frozen *event = val_freeze(event_of(r, &a, about, type, reason, message));
 	if (channel_try_send(&r->queue, event))
 		return;
-	log_error("too many events wait to be sent, one is dropped", KV("reason", reason), KV("message", message));
 	frozen_unref(event);
+	r->dropped++;
+	complain(r);
 }
 
 /* ---- sending ---- */
@@ -121,6 +136,7 @@ static int recorder_run(void *arg)
 	while ((result = channel_recv(&r->queue, &event, NULL)) > 0) {
 		result = send(r, event);
 		frozen_unref(event);
+		complain(r);
 		if (result < 0)
 			break;
 	}

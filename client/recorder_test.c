@@ -1,7 +1,11 @@
 #include "client/recorder.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/fiber_test.h"
+#include "base/log.h"
 #include "client/fake_test.h"
 #include "codec/atoms.h"
 
@@ -68,4 +72,51 @@ FIBER_TEST(recorder_waits_for_a_server_that_is_away)
 	recorder_free(r);
 	fake_done(&f);
 	clock_virtual_off();
+}
+
+/* How often the log complained, and of how many in all. */
+static void read_log(int fd, size_t *ret_lines, long *ret_dropped)
+{
+	static char text[64 * 1024];
+
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	CHECK(n >= 0);
+	text[n] = '\0';
+	*ret_lines = 0;
+	*ret_dropped = 0;
+	for (const char *at = text; (at = strstr(at, "dropped=")); at++) {
+		*ret_lines += 1;
+		*ret_dropped += strtol(at + strlen("dropped="), NULL, 10);
+	}
+}
+
+FIBER_TEST(recorder_says_rarely_that_it_drops)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct fake f;
+	struct recorder *r;
+	size_t lines;
+	long dropped;
+	int fd = memfd_create("log", MFD_CLOEXEC);
+
+	log_set_fd(fd);
+	fake_clock(255);
+	fake_init(&f);
+	f.fail = ERR_UNAVAILABLE;
+	CHECK_INT(recorder_new(&f.client, STR("kubelet"), STR("n1"), &r, NULL), 0);
+	for (int i = 0; i < 1000 + 300; i++)
+		record(r, pod(&a), RECORD_WARNING, "Failed", "no");
+	read_log(fd, &lines, &dropped);
+	CHECK_INT(lines, 1);
+	clock_virtual_advance(10 * NS_PER_S);
+	for (int i = 0; i < 300; i++)
+		record(r, pod(&a), RECORD_WARNING, "Failed", "no");
+	read_log(fd, &lines, &dropped);
+	CHECK_INT(lines, 2);
+	CHECK_INT(dropped, 301); /* the one that began it, and all until the second line */
+	recorder_free(r);
+	fake_done(&f);
+	clock_virtual_off();
+	log_set_fd(STDERR_FILENO);
+	close(fd);
 }

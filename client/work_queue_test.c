@@ -130,3 +130,16 @@ FIBER_TEST(work_queue_adds_later_and_earlier_counts)
 	work_queue_add_after(s.queue, STR("never"), 500); /* freed while it waits */
 	scene_end(&s, f);
 }
+
+FIBER_TEST(work_queue_waits_however_long)
+{
+	struct scene s;
+	scene_begin(&s, &(struct work_queue_options){ .name = "test" });
+	work_queue_add_after(s.queue, STR("never"), INT64_MAX);
+	work_queue_add_after(s.queue, STR("nearly"), INT64_MAX / NS_PER_MS);
+	work_queue_add_after(s.queue, STR("soon"), 1000);
+	struct fiber *f = start(work_with_two, &s);
+	CHECK_INT(fiber_sleep_ms(3600 * 1000, NULL), 0);
+	CHECK_STR(buf_str(&s.log), "soon@1000 ");
+	scene_end(&s, f);
+}

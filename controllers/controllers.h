@@ -6,6 +6,7 @@
  *	controllers.c    starting and stopping all of them; kinds.c: the table of all
  *	pod_control.h    pods from templates, adopted and released; counting them
  *	owner.h          owner references
+ *	owners.h         whom a change of an object concerns: its owner, or all that might adopt it
  *
  * Controllers see informers and a client only. `c8s kube-controller-manager` runs them over HTTPS, or in the API server's process.
  */
@@ -14,6 +15,14 @@
 
 #include "client/client.h"
 #include "codec/val.h"
+
+/* Certificate and key of an authority. NULL: none. */
+struct signing_files {
+	const char *cert, *key;
+};
+
+/* The signers of Kubernetes. */
+enum signer { SIGNER_KUBELET_SERVING, SIGNER_KUBELET_CLIENT, SIGNER_CLIENT, SIGNER_LEGACY, SIGNER_MAX };
 
 /* What the flags of kube-controller-manager become. Texts live as long as the loops. Zero: the default of 1.36. */
 struct controllers_options {
@@ -28,7 +37,8 @@ struct controllers_options {
 	const char *cluster_name;           /* kubernetes */
 	const char *root_ca_file;           /* for the publisher of kube-root-ca.crt */
 	const char *service_account_key_file; /* that tokens in Secrets are signed with; NULL: none are made */
-	const char *signing_cert_file, *signing_key_file; /* of certificates */
+	struct signing_files signing;       /* of certificates, for all signers */
+	struct signing_files signing_of[SIGNER_MAX]; /* instead: where one has its own, others without sign nothing */
 	int64_t signing_duration_s;         /* a year */
 	int64_t legacy_token_s;             /* age at which unused tokens in Secrets go: a year */
 	const char *cluster_cidr, *service_cidr; /* node IPAM; NULL: it does not run */

@@ -6,6 +6,7 @@
 
 #include "base/encoding.h"
 #include "codec/atoms.h"
+#include "controllers/controllers.h"
 #include "machinery/pem.h"
 
 #define NODE_PREFIX "system:node:"
@@ -87,10 +88,21 @@ void csr_request_done(struct csr_request *q)
 
 /* ---- signers ---- */
 
-bool csr_signer_is_known(str signer)
+const struct signing_files *csr_signing_files(const struct controllers_options *o, str signer)
 {
-	return str_eq(signer, STR(CSR_KUBELET_CLIENT)) || str_eq(signer, STR(CSR_KUBELET_SERVING)) || str_eq(signer, STR(CSR_CLIENT)) ||
-	       str_eq(signer, STR(CSR_LEGACY));
+	static const str names[] = { [SIGNER_KUBELET_SERVING] = STR_INIT(CSR_KUBELET_SERVING), [SIGNER_KUBELET_CLIENT] = STR_INIT(CSR_KUBELET_CLIENT),
+				     [SIGNER_CLIENT] = STR_INIT(CSR_CLIENT), [SIGNER_LEGACY] = STR_INIT(CSR_LEGACY) };
+	const struct signing_files *files = NULL;
+	bool apart = false;
+
+	for (size_t i = 0; i < SIGNER_MAX; i++) {
+		if (str_eq(signer, names[i]))
+			files = &o->signing_of[i];
+		apart |= o->signing_of[i].cert != NULL;
+	}
+	if (files && !apart)
+		files = &o->signing;
+	return files && files->cert && files->key ? files : NULL;
 }
 
 static bool has_usage(struct val usages, str name)

@@ -9,6 +9,8 @@
 
 struct X509_req_st;
 struct key_pair; /* apiserver/pki_priv.h */
+struct controllers_options; /* controllers.h */
+struct signing_files;
 
 struct csr_request {
 	struct X509_req_st *x509;
@@ -29,8 +31,8 @@ void csr_request_done(struct csr_request *q);
 #define CSR_CLIENT "kubernetes.io/kube-apiserver-client"
 #define CSR_LEGACY "kubernetes.io/legacy-unknown"
 
-/* Whether it is one of these four. */
-bool csr_signer_is_known(str signer);
+/* What signs for it; NULL: it is none of these four, or somebody else signs for it. */
+const struct signing_files *csr_signing_files(const struct controllers_options *o, str signer);
 /* What keeps the (known) signer from signing it, in the arena; empty: nothing. */
 str csr_signer_refuses(struct arena *a, str signer, const struct csr_request *q, struct val usages);
 

@@ -6,6 +6,7 @@
 #include "apiserver/pki_priv.h"
 #include "base/clock.h"
 #include "base/encoding.h"
+#include "controllers/controllers.h"
 #include "controllers/plan_testing.h"
 
 #define NOW_S INT64_C(1767225600) /* 2026-01-01 */
@@ -99,7 +100,33 @@ TEST(csr_signers)
 		CHECK_ROW(i, csr_request_parse(&f.arena, object(&f, t[i].cn, t[i].organization, t[i].names), &q, NULL) == 0);
 		CHECK_STR_ROW(i, csr_signer_refuses(&f.arena, str_of(t[i].signer), &q, tree(&f.arena, t[i].usages)), t[i].want);
 	}
-	CHECK(csr_signer_is_known(STR(CSR_LEGACY)) && !csr_signer_is_known(STR("example.test/signer")));
+}
+
+TEST(csr_signers_have_authorities)
+{
+	static const struct controllers_options none = { 0 }, one = { .signing = { "ca.crt", "ca.key" } },
+		own = { .signing = { "ca.crt", "ca.key" }, .signing_of = { [SIGNER_KUBELET_SERVING] = { "s.crt", "s.key" }, [SIGNER_LEGACY] = { "l.crt", "l.key" } } };
+	static const struct {
+		const struct controllers_options *o;
+		const char *signer, *want;
+	} t[] = {
+		{ &none, CSR_CLIENT, NULL },
+		{ &one, CSR_CLIENT, "ca.key" },
+		{ &one, CSR_KUBELET_CLIENT, "ca.key" },
+		{ &one, CSR_KUBELET_SERVING, "ca.key" },
+		{ &one, CSR_LEGACY, "ca.key" },
+		{ &one, "example.test/signer", NULL },
+		{ &own, CSR_KUBELET_SERVING, "s.key" },
+		{ &own, CSR_LEGACY, "l.key" },
+		{ &own, CSR_CLIENT, NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		const struct signing_files *files = csr_signing_files(t[i].o, str_of(t[i].signer));
+		CHECK_ROW(i, !files == !t[i].want);
+		if (files)
+			CHECK_STR_ROW(i, str_of(files->key), t[i].want);
+	}
 }
 
 /* The certificate as the authority's clients see it. */

@@ -33,9 +33,10 @@ static int make(struct controller *c, struct arena *a, struct val csr, const str
 	CLEANUP(key_pair_done) struct key_pair ca = { 0 };
 	CLEANUP(buf_done) struct buf pem = BUF_INIT(PEM_MAX), text = BUF_INIT(2 * PEM_MAX);
 	int64_t most_s = c->o->signing_duration_s ? c->o->signing_duration_s : YEAR_S;
-	int r = cert_read(c->o->signing_cert_file, &ca.cert, err);
+	const struct signing_files *files = csr_signing_files(c->o, val_str(csr, spec, signerName));
+	int r = cert_read(files->cert, &ca.cert, err);
 	if (r == 0)
-		r = key_read(c->o->signing_key_file, &ca.key, err);
+		r = key_read(files->key, &ca.key, err);
 	if (r == 0)
 		r = csr_certificate(a, q, val_get(csr, spec, usages), csr_lifetime(csr, most_s), &ca, &pem, err);
 	if (r < 0)
@@ -49,7 +50,7 @@ static int sync_request(struct controller *c, struct arena *a, str key, struct e
 {
 	struct frozen *object = informer_get(controller_informer(c, TYPE(certificates_v1, CertificateSigningRequest)), key);
 	if (!object || csr_is_issued(object->val) || !csr_is_approved(object->val) || csr_has_failed(object->val) ||
-	    !csr_signer_is_known(val_str(object->val, spec, signerName)))
+	    !csr_signing_files(c->o, val_str(object->val, spec, signerName)))
 		return 0;
 	struct val csr = controller_hold(c, a, object);
 	CLEANUP(csr_request_done) struct csr_request q;
@@ -69,8 +70,6 @@ static int sync_request(struct controller *c, struct arena *a, str key, struct e
 static int start(struct controller *c, struct err *err)
 {
 	(void)err;
-	if (!c->o->signing_cert_file || !c->o->signing_key_file) /* somebody else signs */
-		return 0;
 	controller_watch(c, controller_informer(c, TYPE(certificates_v1, CertificateSigningRequest)), controller_key_self);
 	c->sync = sync_request;
 	return 0;

@@ -11,6 +11,7 @@
 #include "controllers/labels.h"
 #include "controllers/moment.h"
 #include "controllers/owner.h"
+#include "controllers/owners.h"
 #include "controllers/pod_control.h"
 #include "controllers/revision.h"
 #include "controllers/template_hash.h"
@@ -28,6 +29,7 @@ struct pace {
 struct daemon_sets {
 	struct informer *sets, *pods, *nodes, *revisions;
 	struct expectations *expectations;
+	struct owners owners;
 	struct map paces;
 	int64_t swept_ns;
 };
@@ -94,65 +96,16 @@ static void pace_slow_down(struct work *w, str node)
 
 /* ---- what changes concern ---- */
 
-static struct frozen *set_of(const struct daemon_sets *s, struct arena *a, struct val pod)
-{
-	struct val ref = owner_controller(pod);
-	if (!str_eq(val_str(ref, kind), STR("DaemonSet")))
-		return NULL;
-	str key = arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(val_str(pod, metadata, namespace)), STR_ARG(val_str(ref, name)));
-	struct frozen *set = informer_get(s->sets, key);
-	return set && str_eq(val_str(set->val, metadata, uid), val_str(ref, uid)) ? set : NULL;
-}
-
-static void add_adopters(struct controller *c, struct arena *a, struct val pod)
-{
-	const struct daemon_sets *s = c->state;
-	struct selector selector;
-
-	INFORMER_EACH(set, informer_each_indexed(s->sets, "namespace", val_str(pod, metadata, namespace)))
-		if (selector_of_object(a, val_get(set->val, spec, selector), &selector, NULL) == 0 &&
-		    selector_matches(&selector, val_get(pod, metadata, labels)))
-			controller_add(c, object_key(a, set->val));
-}
-
 static void pod_changed(struct controller *c, struct frozen *old, struct frozen *object)
 {
 	const struct daemon_sets *s = c->state;
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val pod = (object ? object : old)->val;
-
-	if (old && object && !val_equal(owner_controller(old->val), owner_controller(pod))) {
-		struct frozen *before = set_of(s, &a, old->val);
-		if (before)
-			controller_add(c, object_key(&a, before->val));
-	}
-	struct frozen *set = set_of(s, &a, pod);
-	if (!set) {
-		if (object && !val_exists(owner_controller(pod)) &&
-		    (!old || !val_equal(val_get(old->val, metadata, labels), val_get(pod, metadata, labels)) || val_exists(owner_controller(old->val))))
-			add_adopters(c, &a, pod);
-		return;
-	}
-	str key = object_key(&a, set->val);
-	int64_t min_ready_s = val_int(set->val, spec, minReadySeconds);
-	if (!old)
-		expectations_created(s->expectations, key);
-	if (!object || val_has(pod, metadata, deletionTimestamp))
-		expectations_deleted(s->expectations, key, object_key(&a, pod));
-	controller_add(c, key);
-	if (old && object && min_ready_s > 0 && !pod_is_ready(old->val) && pod_is_ready(pod))
-		controller_add_after(c, key, min_ready_s * 1000 + 1000);
+	owners_pod_changed(c, &s->owners, old, object);
 }
 
 static void set_changed(struct controller *c, struct frozen *old, struct frozen *object)
 {
 	const struct daemon_sets *s = c->state;
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	str key = object_key(&a, (object ? object : old)->val);
-
-	if (old && (!object || !str_eq(val_str(old->val, metadata, uid), val_str(object->val, metadata, uid))))
-		expectations_forget(s->expectations, key);
-	controller_add(c, key);
+	owners_changed(c, &s->owners, old, object);
 }
 
 /* Sets for which the node has become another: most changes of nodes are heartbeats, which change neither labels nor taints. */
@@ -465,6 +418,8 @@ static int daemon_set_start(struct controller *c, struct err *err)
 	s->pods = controller_informer(c, TYPE(core_v1, Pod));
 	s->nodes = controller_informer(c, TYPE(core_v1, Node));
 	s->revisions = controller_informer(c, TYPE(apps_v1, ControllerRevision));
+	/* A second more, for clocks that differ. */
+	s->owners = (struct owners){ .all = s->sets, .kind = "DaemonSet", .expectations = s->expectations, .available_ms = 1000 };
 	informer_index(s->sets, "namespace", informer_by_namespace);
 	pod_control_index(s->pods);
 	revisions_index(s->revisions);

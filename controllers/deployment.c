@@ -13,56 +13,29 @@
 #include "controllers/controller.h"
 #include "controllers/deployment_plan.h"
 #include "controllers/owner.h"
+#include "controllers/owners.h"
 #include "controllers/pod_control.h"
 #include "machinery/selector.h"
 
-#define NAMESPACE_INDEX "namespace"
-
 struct deployments {
 	struct informer *deployments, *sets, *pods;
+	struct owners of_sets, of_pods;
 };
 
 /* ---- being told ---- */
 
-/* What controls the object, borrowed from the informer; NULL: another kind does, or it is gone. */
-static struct frozen *owner_of(struct informer *owners, struct arena *a, struct val object, const char *kind)
-{
-	struct val ref = owner_controller(object);
-
-	if (!val_exists(ref) || !str_eq(val_str(ref, kind), str_of(kind)))
-		return NULL;
-	struct frozen *owner = informer_get(owners, arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(val_str(object, metadata, namespace)),
-								 STR_ARG(val_str(ref, name))));
-	return owner && str_eq(val_str(owner->val, metadata, uid), val_str(ref, uid)) ? owner : NULL;
-}
-
 static void add_owner(struct controller *c, struct arena *a, struct val set)
 {
 	const struct deployments *s = c->state;
-	struct frozen *d = owner_of(s->deployments, a, set, "Deployment");
+	struct frozen *d = owner_of(&s->of_sets, set);
 
 	if (d)
 		controller_add(c, object_key(a, d->val));
 }
 
-/* An orphan: all deployments that may want it. */
-static void add_matching(struct controller *c, struct arena *a, struct val set)
-{
-	const struct deployments *s = c->state;
-	struct val labels = val_get(set, metadata, labels);
-
-	if (!val_len(labels))
-		return;
-	INFORMER_EACH(d, informer_each_indexed(s->deployments, NAMESPACE_INDEX, val_str(set, metadata, namespace))) {
-		struct selector selector;
-		if (selector_of_object(a, val_get(d->val, spec, selector), &selector, NULL) == 0 && !selector_is_everything(&selector) &&
-		    selector_matches(&selector, labels))
-			controller_add(c, object_key(a, d->val));
-	}
-}
-
 static void on_set(struct controller *c, struct frozen *old, struct frozen *object)
 {
+	const struct deployments *s = c->state;
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 
 	if (old == object)
@@ -76,7 +49,7 @@ static void on_set(struct controller *c, struct frozen *old, struct frozen *obje
 	} else if (!val_has(object->val, metadata, deletionTimestamp)) {
 		bool relabeled = !old || !val_equal(val_get(old->val, metadata, labels), val_get(object->val, metadata, labels));
 		if (relabeled || val_exists(owner_controller(old->val)))
-			add_matching(c, &a, object->val);
+			owners_add_adopters(c, &s->of_sets, object->val);
 	}
 }
 
@@ -88,8 +61,8 @@ static void on_pod(struct controller *c, struct frozen *old, struct frozen *obje
 
 	if (object)
 		return;
-	struct frozen *set = owner_of(s->sets, &a, old->val, "ReplicaSet");
-	struct frozen *d = set ? owner_of(s->deployments, &a, set->val, "Deployment") : NULL;
+	struct frozen *set = owner_of(&s->of_pods, old->val);
+	struct frozen *d = set ? owner_of(&s->of_sets, set->val) : NULL;
 	if (d && str_eq(val_str(d->val, spec, strategy, type), STR("Recreate")))
 		controller_add(c, object_key(&a, d->val));
 }
@@ -121,7 +94,7 @@ static int claim_sets(struct controller *c, struct arena *a, struct val d, struc
 		return 0;
 	gather(c, a, pods_of_owner(s->sets, val_str(d, metadata, uid)), &list);
 	gather(c, a, pods_without_owner(s->sets, val_str(d, metadata, namespace)), &list);
-	return controller_claim(c, a, TYPE(apps_v1, ReplicaSet), val_end_list(&list), d, "apps/v1", "Deployment", val_get(d, spec, selector), ret, err);
+	return controller_claim(c, a, TYPE(apps_v1, ReplicaSet), val_end_list(&list), d, "apps/v1", "Deployment", val_get(d, spec, selector), NULL, ret, err);
 }
 
 static const bool *busy_sets(const struct deployments *s, struct arena *a, struct val sets)
@@ -262,7 +235,9 @@ static int start(struct controller *c, struct err *err)
 		.sets = controller_informer(c, TYPE(apps_v1, ReplicaSet)), .pods = controller_informer(c, TYPE(core_v1, Pod)) };
 	c->state = s;
 	c->sync = sync_deployment;
-	informer_index(s->deployments, NAMESPACE_INDEX, informer_by_namespace);
+	s->of_sets = (struct owners){ .all = s->deployments, .kind = "Deployment" };
+	s->of_pods = (struct owners){ .all = s->sets, .kind = "ReplicaSet" };
+	informer_index(s->deployments, "namespace", informer_by_namespace);
 	pod_control_index(s->sets);
 	pod_control_index(s->pods);
 	controller_watch(c, s->deployments, controller_key_self);

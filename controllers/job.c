@@ -11,6 +11,7 @@
 #include "controllers/job_plan.h"
 #include "controllers/moment.h"
 #include "controllers/owner.h"
+#include "controllers/owners.h"
 #include "controllers/pod_control.h"
 #include "machinery/selector.h"
 
@@ -34,6 +35,7 @@ struct released {
 struct jobs {
 	struct informer *jobs, *pods;
 	struct expectations *expectations;
+	struct owners owners;
 	struct map paces;                       /* key of a Job to struct pace */
 	struct map released;                    /* uid to struct released */
 };
@@ -92,11 +94,10 @@ static bool is_released(void *arg, str uid) { return map_get(&((struct jobs *)ar
 static struct frozen *job_of(struct jobs *s, struct val pod, char out[KEY_MAX], str *ret_key)
 {
 	struct val ref = owner_controller(pod);
-	if (!str_eq(val_str(ref, kind), STR("Job")) || !str_eq(val_str(ref, apiVersion), STR("batch/v1")))
+	if (!str_eq(val_str(ref, apiVersion), STR("batch/v1")))
 		return NULL;
 	*ret_key = key_of(out, "", val_str(pod, metadata, namespace), val_str(ref, name));
-	struct frozen *job = informer_get(s->jobs, *ret_key);
-	return job && str_eq(val_str(job->val, metadata, uid), val_str(ref, uid)) ? job : NULL;
+	return owner_of(&s->owners, pod);
 }
 
 static void add_orphan(struct controller *c, struct val pod)
@@ -104,19 +105,6 @@ static void add_orphan(struct controller *c, struct val pod)
 	char key[KEY_MAX];
 	if (job_pod_is_tracked(pod))
 		controller_add(c, key_of(key, ORPHAN, val_str(pod, metadata, namespace), val_str(pod, metadata, name)));
-}
-
-/* Jobs that might adopt a pod without owner. */
-static void add_adopters(struct controller *c, struct val pod)
-{
-	struct jobs *s = c->state;
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct selector selector;
-
-	INFORMER_EACH(job, informer_each_indexed(s->jobs, "namespace", val_str(pod, metadata, namespace)))
-		if (selector_of_object(&a, val_get(job->val, spec, selector), &selector, NULL) == 0 &&
-		    selector_matches(&selector, val_get(pod, metadata, labels)))
-			controller_add_after(c, object_key(&a, job->val), BATCH_MS);
 }
 
 static void pod_changed(struct controller *c, struct frozen *old, struct frozen *object)
@@ -138,7 +126,7 @@ static void pod_changed(struct controller *c, struct frozen *old, struct frozen 
 		if (object && !going && !val_exists(owner_controller(pod)) &&
 		    (!old || !val_equal(val_get(old->val, metadata, labels), val_get(pod, metadata, labels)) ||
 		     val_exists(owner_controller(old->val))))
-			add_adopters(c, pod);
+			owners_add_adopters(c, &s->owners, pod);
 		return;
 	}
 	if (!old)
@@ -212,6 +200,8 @@ static int delete_one(size_t i, void *arg, struct err *err)
 		r = pod_control_delete(w->c, w->job, namespace, name, err);
 	if (r < 0)
 		return r;
+	if (r > 0) /* it was gone already, and will not be seen going */
+		expectations_deleted(w->s->expectations, w->key, object_key(w->arena, pod));
 	w->deleted[i] = true;
 	w->n_ready += pod_is_ready(pod);
 	return 0;
@@ -446,6 +436,7 @@ static int job_start(struct controller *c, struct err *err)
 	s->expectations = expectations_new();
 	s->jobs = controller_informer(c, TYPE(batch_v1, Job));
 	s->pods = controller_informer(c, TYPE(core_v1, Pod));
+	s->owners = (struct owners){ .all = s->jobs, .kind = "Job", .expectations = s->expectations, .delay_ms = BATCH_MS };
 	informer_index(s->jobs, "namespace", informer_by_namespace);
 	pod_control_index(s->pods);
 	controller_watch(c, s->jobs, job_changed);

@@ -112,7 +112,8 @@ static void count_new(struct job_plan *p)
 	for (struct job_pod *x = p->pods; x < p->pods + p->n_pods; x++) {
 		if (!x->tracked || !index_is_valid(p, x->index))
 			continue;
-		if (x->succeeded && !uid_in(old_succeeded, x->uid))
+		/* One that counts as failed since it was deleted does not become a success: the Job would be complete without it. */
+		if (x->succeeded && !uid_in(old_succeeded, x->uid) && !uid_in(old_failed, x->uid))
 			succeeded[n_succeeded++] = job_pod_finished_ns(x->pod);
 		if (x->failed && !uid_in(old_failed, x->uid)) {
 			failed[n_failed++] = job_pod_finished_ns(x->pod);

@@ -123,6 +123,7 @@ TEST(job_one_look)
 		/* uncounted pods of a look that was cut short */
 		{ ONE, "{'uncountedTerminatedPods':{'succeeded':['p']}}", "", "a0 r0 t0 s1 f0 " DONE },
 		{ ONE, "{'uncountedTerminatedPods':{'succeeded':['p']}}", "p Succeeded", "~p a0 r0 t0 s1 f0 " DONE },
+		{ ONE, "{'uncountedTerminatedPods':{'failed':['p']}}", "p Succeeded del t20", "+ ~p a1 r0 t0 s0 f1" }, /* it was deleted, and then ended well */
 		/* pods that are deleted by others */
 		{ ONE, STARTED, "p Running del t20", "+ ~p a1 r0 t1 s0 f1" },
 		{ "{'completions':1,'parallelism':1,'backoffLimit':2,'podReplacementPolicy':'Failed'}", STARTED, "p Running del", "a0 r0 t1 s0 f0" },

@@ -6,9 +6,9 @@ extern const struct controller_kind controller_bootstrap_signer, controller_clus
 	controller_csr_cleaner, controller_csr_signing, controller_daemon_set, controller_deployment, controller_disruption, controller_endpoint_slice,
 	controller_endpoint_slice_mirroring, controller_endpoints, controller_ephemeral_volume, controller_garbage_collector, controller_job, controller_legacy_token_cleaner,
 	controller_local_path, controller_namespace, controller_node_ipam, controller_node_lifecycle, controller_pod_gc, controller_pv_binder, controller_pv_protection,
-	controller_pvc_protection, controller_replica_set, controller_replication_controller, controller_resource_quota, controller_root_ca_publisher,
-	controller_service_account, controller_service_account_token, controller_stateful_set, controller_taint_eviction, controller_token_cleaner,
-	controller_ttl_after_finished;
+	controller_pvc_protection, controller_replica_set, controller_replication_controller, controller_resource_claim, controller_resource_quota,
+	controller_root_ca_publisher, controller_service_account, controller_service_account_token, controller_stateful_set, controller_taint_eviction,
+	controller_token_cleaner, controller_ttl_after_finished;
 
 const struct controller_kind *const controller_kinds[] = {
 	&controller_service_account_token, /* first: others may wait for tokens */
@@ -45,6 +45,7 @@ const struct controller_kind *const controller_kinds[] = {
 	&controller_ttl_after_finished,
 	&controller_root_ca_publisher,
 	&controller_ephemeral_volume,
+	&controller_resource_claim,
 	NULL,
 };
 
@@ -66,7 +67,8 @@ static const struct {
 	{ "persistentvolume-protection-controller", "pv-protection" },
 	{ "persistentvolumeclaim-protection-controller", "pvc-protection" }, { "pod-garbage-collector-controller", "podgc" },
 	{ "replicaset-controller", "replicaset" }, { "replicationcontroller-controller", "replicationcontroller" },
-	{ "resourcequota-controller", "resourcequota" }, { "root-ca-certificate-publisher-controller", "root-ca-cert-publisher" },
+	{ "resourceclaim-controller", "resource-claim-controller" }, { "resourcequota-controller", "resourcequota" },
+	{ "root-ca-certificate-publisher-controller", "root-ca-cert-publisher" },
 	{ "serviceaccount-controller", "serviceaccount" }, { "serviceaccount-token-controller", "serviceaccount-token" },
 	{ "statefulset-controller", "statefulset" }, { "token-cleaner-controller", "tokencleaner" },
 	{ "ttl-after-finished-controller", "ttl-after-finished" },
@@ -89,7 +91,7 @@ bool controllers_knows(const char *name)
 		"horizontal-pod-autoscaler-controller", "horizontalpodautoscaling",
 		"kube-apiserver-serving-clustertrustbundle-publisher-controller", "node-route-controller", "persistentvolume-attach-detach-controller",
 		"persistentvolume-expander", "persistentvolume-expander-controller", "podcertificaterequest-cleaner-controller",
-		"podgroup-protection-controller", "resource-claim-controller", "resourceclaim-controller", "resourcepoolstatusrequest-controller",
+		"podgroup-protection-controller", "resourcepoolstatusrequest-controller",
 		"route", "selinux-warning-controller", "service", "service-cidr-controller", "service-lb-controller", "storage-version-gc",
 		"storage-version-migrator-controller", "storageversion-garbage-collector-controller", "svm", "ttl", "ttl-controller",
 		"validatingadmissionpolicy-status-controller", "volumeattributesclass-protection-controller",

@@ -1,5 +1,7 @@
 #include "controllers/local_path_plan.h"
 
+#include <limits.h>
+
 #include "codec/atoms.h"
 #include "controllers/labels.h"
 #include "controllers/protection.h"
@@ -53,6 +55,14 @@ static struct val claim_reference(struct arena *a, struct val claim)
 		      F(resourceVersion, val_get(claim, metadata, resourceVersion)));
 }
 
+/* The volume's name is unique; those of the claim are for the eye, and may be too long for a folder. */
+static str folder_name(struct arena *a, str volume, struct val claim)
+{
+	str name = arena_printf(a, STR_FMT "_" STR_FMT "_" STR_FMT, STR_ARG(volume), STR_ARG(val_str(claim, metadata, namespace)),
+				STR_ARG(val_str(claim, metadata, name)));
+	return str_head(name, NAME_MAX);
+}
+
 struct val local_path_volume(struct arena *a, struct val claim, struct val class, struct val node, const char *root, str *ret_why)
 {
 	const char *why = misfit(claim, node);
@@ -64,8 +74,7 @@ struct val local_path_volume(struct arena *a, struct val claim, struct val class
 		return VAL_EMPTY;
 	}
 	struct val annotations = labels_put(a, VAL_EMPTY_OBJECT, STR(PV_PROVISIONED_BY), VAL_LIT(LOCAL_PATH_PROVISIONER));
-	struct val path = VAL_STR(arena_printf(a, "%s/" STR_FMT "_" STR_FMT "_" STR_FMT, root, STR_ARG(name), STR_ARG(val_str(claim, metadata, namespace)),
-					       STR_ARG(val_str(claim, metadata, name))));
+	struct val path = VAL_STR(arena_printf(a, "%s/" STR_FMT, root, STR_ARG(folder_name(a, name, claim))));
 	return OBJECT(a, F(metadata, OBJECT(a, F(name, VAL_STR(name)), F(annotations, annotations), F(finalizers, LIST(a, VAL_LIT(LOCAL_PATH_FINALIZER))))),
 		      F(spec, OBJECT(a, F(capacity, OBJECT(a, F(storage, val_get(claim, spec, resources, requests, storage)))),
 				     F(hostPath, OBJECT(a, F(path, path), F(type, VAL_LIT("DirectoryOrCreate")))),

@@ -40,6 +40,20 @@ TEST(local_path_volumes)
 	}
 }
 
+TEST(local_path_folders_have_names_that_fit)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	char name[253 + 1] = "";
+	str why = STR_NONE;
+
+	memset(name, 'x', 253);
+	struct val claim = tree(&a, CLAIM(",'accessModes':['ReadWriteOnce']"));
+	claim = val_with(&a, claim, VAL_STR(str_of(name)), metadata, name);
+	str folder = local_path_folder(local_path_volume(&a, claim, tree(&a, "{}"), tree(&a, NODE), "/v", &why));
+	CHECK_INT(folder.n, 255);
+	CHECK(str_starts(folder, STR("pvc-u1_ns_xx")));
+}
+
 TEST(local_path_folder_lists)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;

@@ -91,6 +91,7 @@ TEST(namespace_estimate)
 		{ "[{'spec':{'terminationGracePeriodSeconds':30}}]", 30, 0 },
 		{ "[{'spec':{'terminationGracePeriodSeconds':30}},{'spec':{'terminationGracePeriodSeconds':90}}]", 30, 90 },
 		{ "[{'spec':{'terminationGracePeriodSeconds':90},'status':{'phase':'Succeeded'}}]", 5, 0 },
+		{ "[{'spec':{'terminationGracePeriodSeconds':9223372036854775807}}]", 5, INT32_MAX },
 		{ "[{'spec':{'terminationGracePeriodSeconds':90},'status':{'phase':'Failed'}},{'spec':{}}]", 5, 0 },
 	};
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;

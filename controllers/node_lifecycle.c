@@ -23,7 +23,7 @@
 #include "controllers/pod_control.h"
 #include "controllers/taints.h"
 
-enum { TAINT_PERIOD_MS = 100 };
+enum { TAINT_PERIOD_MS = 100, HEALTH_TRIES = 5 };
 
 struct zone {
 	struct rate rate;            /* of taints; qps 0: none */
@@ -239,13 +239,12 @@ static void node_event(struct controller *c, struct arena *a, const struct known
 			 STR_ARG(name), what, STR_ARG(name), how);
 }
 
-static struct known_node *known_of(struct controller *c, struct arena *a, struct val node, bool *ret_new)
+static struct known_node *known_of(struct controller *c, struct arena *a, struct val node)
 {
 	struct lifecycle *s = c->state;
 	str name = val_str(node, metadata, name), uid = val_str(node, metadata, uid);
 	struct known_node *k = map_get(&s->known, name);
 
-	*ret_new = !k;
 	if (k)
 		return k;
 	k = mem_zalloc(sizeof *k + name.n);
@@ -284,18 +283,6 @@ static void forget_gone(struct controller *c, struct arena *a)
 	}
 }
 
-/* A heartbeat that came in between counts more. */
-static struct val change_conditions(struct arena *a, struct val live, void *arg)
-{
-	const struct val *looked_at = arg;
-	struct val before = condition_find(val_get(*looked_at, status, conditions), "Ready");
-	struct val now = condition_find(val_get(live, status, conditions), "Ready");
-
-	if (!val_equal(val_get(before, lastHeartbeatTime), val_get(now, lastHeartbeatTime)) || val_exists(before) != val_exists(now))
-		return VAL_EMPTY;
-	return val_with(a, live, node_conditions_unknown(a, live, time_now(a)), status, conditions);
-}
-
 static void pods_not_ready(struct controller *c, struct arena *a, str node)
 {
 	const struct lifecycle *s = c->state;
@@ -317,23 +304,47 @@ static int follow_taints(struct controller *c, struct known_node *k, struct zone
 	return has_any ? write_node(c, node, (struct node_change){ .taints = node_no_execute_taints, .ready = ready }, err) : 0;
 }
 
+static void judge(struct lifecycle *s, struct arena *a, struct val node, struct known_node *k, struct node_verdict *ret)
+{
+	const struct frozen *lease = informer_get(s->leases, arena_printf(a, "kube-node-lease/" STR_FMT, STR_ARG(val_str(node, metadata, name))));
+	const struct node_look look = { .node = node, .lease = lease ? lease->val : VAL_EMPTY, .now_ns = clock_now_ns(), .wall_ns = clock_wall_ns(),
+					.grace_ns = s->grace_ns, .startup_grace_ns = s->startup_grace_ns };
+
+	node_health_look(a, &look, &k->health, ret);
+}
+
+/*
+ * (suspends) Judges a node, and writes what follows over exactly what was judged: when the node has been heard of meanwhile, it is judged anew.
+ * *node is then the fresher one, in the arena.
+ */
+static int update_health(struct controller *c, struct arena *a, struct known_node *k, struct val *node, struct node_verdict *ret, struct err *err)
+{
+	for (unsigned tries = 1;; tries++) {
+		CLEANUP(frozen_unrefp) struct frozen *fresh = NULL;
+		judge(c->state, a, *node, k, ret);
+		if (!val_exists(ret->conditions))
+			return 0;
+		int r = controller_write(c, TYPE(core_v1, Node), val_with(a, *node, ret->conditions, status, conditions), "status", err);
+		if (r != -ERR_CONFLICT || tries == HEALTH_TRIES)
+			return r;
+		err_clear(err);
+		if ((r = client_get(c->client, TYPE(core_v1, Node), STR_NONE, val_str(*node, metadata, name), &fresh, err)) < 0)
+			return r;
+		*node = val_copy(a, fresh->val);
+	}
+}
+
 static int look_at(struct controller *c, struct arena *a, struct frozen *frozen, struct err *err)
 {
 	struct lifecycle *s = c->state;
-	struct val node = frozen->val; /* the walk holds it */
-	bool new;
-	struct known_node *k = known_of(c, a, node, &new);
+	struct frozen *latest = controller_latest(c, frozen);
+	struct val node = latest == frozen ? frozen->val : val_copy(a, latest->val); /* the walk holds what it shows */
+	struct known_node *k = known_of(c, a, node);
 	struct zone *z = zone_of(s, node);
-	const struct frozen *lease = informer_get(s->leases, arena_printf(a, "kube-node-lease/" STR_FMT, STR_ARG(val_str(node, metadata, name))));
-	struct node_look look = { .node = node, .lease = lease ? lease->val : VAL_EMPTY, .now_ns = clock_now_ns(), .wall_ns = clock_wall_ns(),
-				  .grace_ns = s->grace_ns, .startup_grace_ns = s->startup_grace_ns };
 	struct node_verdict v;
-	int r = 0;
 
 	k->seen = true;
-	node_health_look(a, &look, &k->health, &v);
-	if (val_exists(v.conditions))
-		r = controller_update(c, TYPE(core_v1, Node), node, "status", change_conditions, &node, NULL, err);
+	int r = update_health(c, a, k, &node, &v, err);
 	if (r < 0)
 		return r;
 	bool ready = str_eq(v.is, STR("True"));

@@ -174,6 +174,7 @@ struct claim {
 	const struct type *owner_type;
 	const char *kind;
 	struct selector selector;
+	bool (*member)(struct val object, struct val owner);
 	bool asked;                   /* may_adopt has been asked, and this was the answer */
 	int allowed;
 	struct err why_not;
@@ -224,7 +225,7 @@ static int release(struct claim *m, struct val object, struct err *err)
 /* 1: it is the owner's. */
 static int claim_one(struct claim *m, struct val object, struct err *err)
 {
-	bool matches = selector_matches(&m->selector, val_get(object, metadata, labels));
+	bool matches = selector_matches(&m->selector, val_get(object, metadata, labels)) && (!m->member || m->member(object, m->owner));
 	bool ending = val_has(m->owner, metadata, deletionTimestamp);
 	int r;
 
@@ -243,10 +244,11 @@ static int claim_one(struct claim *m, struct val object, struct err *err)
 }
 
 int controller_claim(struct controller *c, struct arena *a, const struct type *type, struct val candidates, struct val owner,
-		     const char *api_version, const char *kind, struct val selector, struct val *ret, struct err *err)
+		     const char *api_version, const char *kind, struct val selector, bool (*member)(struct val object, struct val owner),
+		     struct val *ret, struct err *err)
 {
 	struct claim m = { .controller = c, .arena = a, .type = type, .owner = owner, .ref = owner_ref(a, owner, api_version, kind), .kind = kind,
-		.owner_type = schema_kind(str_of(api_version), str_of(kind)) };
+		.owner_type = schema_kind(str_of(api_version), str_of(kind)), .member = member };
 	struct val_builder mine = val_builder(a);
 	int result = 0, r = selector_of_object(a, selector, &m.selector, err);
 
@@ -284,7 +286,7 @@ static int claim_pods(struct controller *c, struct arena *a, struct val owner, c
 
 	gather(c, a, pods_of_owner(pods, val_str(owner, metadata, uid)), active, &list);
 	gather(c, a, pods_without_owner(pods, val_str(owner, metadata, namespace)), active, &list);
-	return controller_claim(c, a, TYPE(core_v1, Pod), val_end_list(&list), owner, api_version, kind, selector, ret, err);
+	return controller_claim(c, a, TYPE(core_v1, Pod), val_end_list(&list), owner, api_version, kind, selector, NULL, ret, err);
 }
 
 int pod_control_claim(struct controller *c, struct arena *a, struct val owner, const char *api_version, const char *kind, struct val selector,

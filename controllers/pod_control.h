@@ -37,10 +37,11 @@ int pod_control_claim_active(struct controller *c, struct arena *a, struct val o
 			     struct val selector, struct informer *pods, struct val *ret, struct err *err);
 /*
  * (suspends) The same for objects of any type: of `candidates` (a list) those that the owner controls and that match after adopting and
- * releasing.
+ * releasing. member (may be NULL) says what belongs to the owner besides the selector.
  */
 int controller_claim(struct controller *c, struct arena *a, const struct type *type, struct val candidates, struct val owner,
-		     const char *api_version, const char *kind, struct val selector, struct val *ret, struct err *err);
+		     const char *api_version, const char *kind, struct val selector, bool (*member)(struct val object, struct val owner),
+		     struct val *ret, struct err *err);
 
 bool pod_is_active(struct val pod);            /* neither Succeeded nor Failed, nor being deleted */
 bool pod_is_terminating(struct val pod);       /* being deleted, but neither Succeeded nor Failed yet */

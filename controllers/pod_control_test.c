@@ -126,6 +126,9 @@ FIBER_TEST(pod_batches)
 	CHECK_INT(pod_control_at_once(5, make, &b, &err), 3);
 	CHECK_INT(b.most, 5);
 	CHECK_STR(err_str(&err), "no 3");
+	b = (struct batch_run){ .fails_at = 2000 };
+	CHECK_INT(pod_control_at_once(1200, make, &b, &err), 1200);
+	CHECK_INT(b.most, 500); /* others need fibers too */
 	CHECK_INT(pod_control_at_once(0, make, &b, &err), 0);
 	CHECK_INT(pod_control_batches(0, make, &b, &err), 0);
 }

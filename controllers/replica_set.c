@@ -13,133 +13,32 @@
 #include "codec/types.h"
 #include "controllers/moment.h"
 #include "controllers/owner.h"
+#include "controllers/owners.h"
 #include "controllers/pod_control.h"
 #include "controllers/replica_set_plan.h"
 #include "machinery/selector.h"
 
-#define NAMESPACE_INDEX "namespace"
 #define OWNER_INDEX "owner"
 
 struct replica_sets {
 	const struct replica_set_flavor *flavor;
 	struct informer *sets, *pods;
 	struct expectations *expectations;
+	struct owners owners;
 };
 
 /* ---- being told ---- */
 
-/* The set that controls the pod, borrowed from the informer; NULL: another kind does, or it is gone. */
-static struct frozen *set_of(const struct replica_sets *s, struct arena *a, struct val pod)
-{
-	struct val ref = owner_controller(pod);
-
-	if (!val_exists(ref) || !str_eq(val_str(ref, kind), str_of(s->flavor->kind)))
-		return NULL;
-	struct frozen *set = informer_get(s->sets, arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(val_str(pod, metadata, namespace)),
-								STR_ARG(val_str(ref, name))));
-	return set && str_eq(val_str(set->val, metadata, uid), val_str(ref, uid)) ? set : NULL;
-}
-
-/* An orphan: all sets that may want it. */
-static void add_matching(struct controller *c, struct arena *a, struct val pod)
-{
-	const struct replica_sets *s = c->state;
-	struct val labels = val_get(pod, metadata, labels);
-
-	if (!val_len(labels))
-		return;
-	INFORMER_EACH(set, informer_each_indexed(s->sets, NAMESPACE_INDEX, val_str(pod, metadata, namespace))) {
-		struct selector selector;
-		if (selector_of_object(a, s->flavor->selector(a, set->val), &selector, NULL) == 0 && !selector_is_everything(&selector) &&
-		    selector_matches(&selector, labels))
-			controller_add(c, object_key(a, set->val));
-	}
-}
-
-static void pod_gone(struct controller *c, struct arena *a, struct val pod)
-{
-	const struct replica_sets *s = c->state;
-	struct frozen *set = set_of(s, a, pod);
-
-	if (!set)
-		return;
-	str key = object_key(a, set->val);
-	expectations_deleted(s->expectations, key, object_key(a, pod));
-	controller_add(c, key);
-}
-
-static void pod_new(struct controller *c, struct arena *a, struct val pod)
-{
-	const struct replica_sets *s = c->state;
-
-	if (val_exists(owner_controller(pod))) {
-		struct frozen *set = set_of(s, a, pod);
-		if (!set)
-			return;
-		str key = object_key(a, set->val);
-		expectations_created(s->expectations, key); /* also one that was deleted before it was seen */
-		controller_add(c, key);
-	}
-	if (val_has(pod, metadata, deletionTimestamp)) {
-		pod_gone(c, a, pod);
-	} else if (!val_exists(owner_controller(pod))) {
-		add_matching(c, a, pod);
-	}
-}
-
-static void pod_changed(struct controller *c, struct arena *a, struct val old, struct val pod)
-{
-	const struct replica_sets *s = c->state;
-	bool relabeled = !val_equal(val_get(old, metadata, labels), val_get(pod, metadata, labels));
-	bool moved = !val_equal(owner_controller(old), owner_controller(pod));
-	struct frozen *before = moved ? set_of(s, a, old) : NULL, *set = set_of(s, a, pod);
-
-	if (val_has(pod, metadata, deletionTimestamp)) {
-		pod_gone(c, a, pod);
-		if (relabeled)
-			pod_gone(c, a, old);
-		return;
-	}
-	if (before)
-		controller_add(c, object_key(a, before->val));
-	if (set) {
-		str key = object_key(a, set->val);
-		int64_t min_ready_s = val_int(set->val, spec, minReadySeconds);
-		controller_add(c, key);
-		if (min_ready_s > 0 && !pod_is_ready(old) && pod_is_ready(pod))
-			controller_add_after(c, key, min_ready_s * 1000);
-	} else if ((relabeled || moved) && !val_exists(owner_controller(pod))) {
-		add_matching(c, a, pod);
-	}
-}
-
-static bool is_other(struct frozen *old, struct frozen *object)
-{
-	return !str_eq(val_str(old->val, metadata, uid), val_str(object->val, metadata, uid));
-}
-
 static void on_pod(struct controller *c, struct frozen *old, struct frozen *object)
 {
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-
-	if (old && (!object || is_other(old, object)))
-		pod_gone(c, &a, old->val);
-	if (object && (!old || is_other(old, object)))
-		pod_new(c, &a, object->val);
-	else if (object && object != old)
-		pod_changed(c, &a, old->val, object->val);
+	const struct replica_sets *s = c->state;
+	owners_pod_changed(c, &s->owners, old, object);
 }
 
 static void on_set(struct controller *c, struct frozen *old, struct frozen *object)
 {
 	const struct replica_sets *s = c->state;
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	str key = object_key(&a, object ? object->val : old->val);
-
-	/* Another one of that name begins anew. */
-	if (old && (!object || is_other(old, object)))
-		expectations_forget(s->expectations, key);
-	controller_add(c, key);
+	owners_changed(c, &s->owners, old, object);
 }
 
 /* ---- one set ---- */
@@ -303,9 +202,10 @@ int replica_set_start(struct controller *c, const struct replica_set_flavor *fla
 	(void)err;
 	*s = (struct replica_sets){ .flavor = flavor, .sets = controller_informer(c, flavor->type), .pods = controller_informer(c, TYPE(core_v1, Pod)),
 		.expectations = expectations_new() };
+	s->owners = (struct owners){ .all = s->sets, .kind = flavor->kind, .selector = flavor->selector, .expectations = s->expectations };
 	c->state = s;
 	c->sync = sync_set;
-	informer_index(s->sets, NAMESPACE_INDEX, informer_by_namespace);
+	informer_index(s->sets, "namespace", informer_by_namespace);
 	informer_index(s->sets, OWNER_INDEX, informer_by_owner);
 	pod_control_index(s->pods);
 	controller_watch(c, s->sets, on_set);

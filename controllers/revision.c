@@ -157,7 +157,7 @@ int revisions_of(struct controller *c, struct arena *a, struct informer *revisio
 	INFORMER_EACH(r, informer_each_indexed(revisions, BY_NAMESPACE, val_str(owner, metadata, namespace)))
 		if (owner_is(r->val, owner) || !val_exists(owner_controller(r->val)))
 			val_add_item(&b, controller_hold(c, a, r));
-	int r = controller_claim(c, a, TYPE(apps_v1, ControllerRevision), val_end_list(&b), owner, api_version, kind, selector, ret, err);
+	int r = controller_claim(c, a, TYPE(apps_v1, ControllerRevision), val_end_list(&b), owner, api_version, kind, selector, NULL, ret, err);
 	if (r >= 0)
 		*ret = revisions_sorted(a, *ret);
 	return r;

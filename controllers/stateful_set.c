@@ -9,6 +9,7 @@
 #include "controllers/labels.h"
 #include "controllers/moment.h"
 #include "controllers/owner.h"
+#include "controllers/owners.h"
 #include "controllers/pod_control.h"
 #include "controllers/revision.h"
 #include "controllers/stateful_set_plan.h"
@@ -19,6 +20,7 @@
 struct stateful_sets {
 	struct informer *sets, *pods, *claims, *revisions;
 	struct expectations *expectations;
+	struct owners owners;
 };
 
 /* One sync. */
@@ -34,66 +36,16 @@ struct work {
 
 /* ---- what changes concern ---- */
 
-static struct frozen *set_of(const struct stateful_sets *s, struct arena *a, struct val pod)
-{
-	struct val ref = owner_controller(pod);
-	if (!str_eq(val_str(ref, kind), STR("StatefulSet")))
-		return NULL;
-	str key = arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(val_str(pod, metadata, namespace)), STR_ARG(val_str(ref, name)));
-	struct frozen *set = informer_get(s->sets, key);
-	return set && str_eq(val_str(set->val, metadata, uid), val_str(ref, uid)) ? set : NULL;
-}
-
-static void add_adopters(struct controller *c, struct arena *a, struct val pod)
-{
-	const struct stateful_sets *s = c->state;
-	struct selector selector;
-
-	INFORMER_EACH(set, informer_each_indexed(s->sets, "namespace", val_str(pod, metadata, namespace)))
-		if (selector_of_object(a, val_get(set->val, spec, selector), &selector, NULL) == 0 &&
-		    selector_matches(&selector, val_get(pod, metadata, labels)))
-			controller_add(c, object_key(a, set->val));
-}
-
 static void pod_changed(struct controller *c, struct frozen *old, struct frozen *object)
 {
 	const struct stateful_sets *s = c->state;
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct val pod = (object ? object : old)->val;
-	bool again = old && object && !str_eq(val_str(old->val, metadata, uid), val_str(pod, metadata, uid));
-
-	if (again) { /* the old one went unseen */
-		pod_changed(c, old, NULL);
-		old = NULL;
-	}
-	if (old && object && !val_equal(owner_controller(old->val), owner_controller(pod))) {
-		struct frozen *before = set_of(s, &a, old->val);
-		if (before)
-			controller_add(c, object_key(&a, before->val));
-	}
-	struct frozen *set = set_of(s, &a, pod);
-	if (!set) {
-		if (object && !val_exists(owner_controller(pod)))
-			add_adopters(c, &a, pod);
-		return;
-	}
-	str key = object_key(&a, set->val);
-	if (!old)
-		expectations_created(s->expectations, key);
-	if (!object || val_has(pod, metadata, deletionTimestamp))
-		expectations_deleted(s->expectations, key, object_key(&a, pod));
-	controller_add(c, key);
+	owners_pod_changed(c, &s->owners, old, object);
 }
 
 static void set_changed(struct controller *c, struct frozen *old, struct frozen *object)
 {
 	const struct stateful_sets *s = c->state;
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	str key = object_key(&a, (object ? object : old)->val);
-
-	if (old && (!object || !str_eq(val_str(old->val, metadata, uid), val_str(object->val, metadata, uid))))
-		expectations_forget(s->expectations, key);
-	controller_add(c, key);
+	owners_changed(c, &s->owners, old, object);
 }
 
 /* ---- claims ---- */
@@ -374,19 +326,25 @@ static int truncate_history(struct work *w, struct revisions *v, struct err *err
 
 /* ---- one look ---- */
 
-/* (suspends) Only pods whose names say so are members. */
+/* Only pods whose names say so are members: one of another name is neither adopted nor kept, whatever its labels say. */
+static bool is_member(struct val pod, struct val set)
+{
+	str parent;
+	return stateful_ordinal(pod, &parent) >= 0 && str_eq(parent, val_str(set, metadata, name));
+}
+
+/* (suspends) */
 static int find_pods(struct work *w, struct val *ret, struct err *err)
 {
 	struct val_builder b = val_builder(w->arena);
-	str parent;
 
 	INFORMER_EACH(pod, pods_of_owner(w->s->pods, val_str(w->set, metadata, uid)))
 		val_add_item(&b, controller_hold(w->c, w->arena, pod));
 	INFORMER_EACH(pod, pods_without_owner(w->s->pods, val_str(w->set, metadata, namespace)))
-		if (stateful_ordinal(pod->val, &parent) >= 0 && str_eq(parent, val_str(w->set, metadata, name)))
+		if (is_member(pod->val, w->set))
 			val_add_item(&b, controller_hold(w->c, w->arena, pod));
 	return controller_claim(w->c, w->arena, TYPE(core_v1, Pod), val_end_list(&b), w->set, "apps/v1", "StatefulSet",
-				val_get(w->set, spec, selector), ret, err);
+				val_get(w->set, spec, selector), is_member, ret, err);
 }
 
 static struct val put_status(struct arena *a, struct val live, void *arg)
@@ -464,6 +422,7 @@ static int stateful_set_start(struct controller *c, struct err *err)
 	s->pods = controller_informer(c, TYPE(core_v1, Pod));
 	s->claims = controller_informer(c, TYPE(core_v1, PersistentVolumeClaim));
 	s->revisions = controller_informer(c, TYPE(apps_v1, ControllerRevision));
+	s->owners = (struct owners){ .all = s->sets, .kind = "StatefulSet", .expectations = s->expectations };
 	informer_index(s->sets, "namespace", informer_by_namespace);
 	pod_control_index(s->pods);
 	revisions_index(s->revisions);

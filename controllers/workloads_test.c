@@ -1,151 +1,11 @@
 /*
- * Deployments and what they bring about, on a whole API server in the same process: controllers with the identities that they have in a
- * cluster, and their roles; the test plays the kubelet. What exactly is done is in the tests of plans; here it is done.
+ * Deployments and what they bring about, on a whole API server. What exactly is done is in the tests of plans; here it is done.
  */
-#include "base/clock.h"
-#include "client/inside_testing.h"
-#include "client/recorder.h"
-#include "codec/atoms.h"
-#include "controllers/controllers.h"
-
-#define DEPLOYMENT TYPE(apps_v1, Deployment)
-#define SET TYPE(apps_v1, ReplicaSet)
-#define POD TYPE(core_v1, Pod)
-
-enum { WAIT_MS = 15000, CLIENTS_MAX = 8 };
-
-struct cluster {
-	struct world w;
-	struct fiber *controllers;
-	struct client *clients[CLIENTS_MAX];
-	const char *accounts[CLIENTS_MAX];
-	size_t n;
-	bool ready;
-};
-
-static struct client *client_for(void *arg, const char *account)
-{
-	static const str manager[] = { STR_INIT("system:authenticated") },
-			 groups[] = { STR_INIT("system:serviceaccounts"), STR_INIT("system:serviceaccounts:kube-system"), STR_INIT("system:authenticated") };
-	struct cluster *k = arg;
-
-	for (size_t i = 0; i < k->n; i++)
-		if (k->accounts[i] == account || (account && k->accounts[i] && strcmp(k->accounts[i], account) == 0))
-			return k->clients[i];
-	CHECK(k->n < CLIENTS_MAX);
-	struct user user = { .name = STR("system:kube-controller-manager"), .groups = manager, .n_groups = ARRAY_LEN(manager) };
-	if (account)
-		user = (struct user){ .name = arena_printf(&k->w.arena, "system:serviceaccount:kube-system:%s", account), .groups = groups,
-				      .n_groups = ARRAY_LEN(groups) };
-	k->accounts[k->n] = account;
-	return k->clients[k->n++] = client_inside(k->w.server, &user, "kube-controller-manager/v1 (x)");
-}
-
-static void on_ready(void *arg) { ((struct cluster *)arg)->ready = true; }
-
-static int run_controllers(void *arg)
-{
-	static const char *const enabled[] = { "deployment-controller", "ephemeral-volume", "replicaset", "replicationcontroller-controller", NULL };
-	struct cluster *k = arg;
-	struct err err = ERR_INIT;
-	int r = controllers_run(&(struct controllers_options){ .client_for = client_for, .arg = k, .enabled = enabled }, on_ready, k, &err);
-
-	if (r != -ERR_CANCELED)
-		fail_msg("controllers: %s", err.msg);
-	return 0;
-}
-
-static void cluster_init(struct cluster *k)
-{
-	*k = (struct cluster){ .n = 0 };
-	world_init(&k->w);
-	CHECK_OK(&k->w, client_create(k->w.c, TYPE(core_v1, ServiceAccount), tree(&k->w, "{'metadata':{'name':'default','namespace':'n'}}"), NULL, NULL, &k->w.err));
-	k->controllers = start(run_controllers, k);
-}
-
-static void cluster_done(struct cluster *k)
-{
-	(void)fiber_stop(k->controllers);
-	for (size_t i = 0; i < k->n; i++)
-		client_free(k->clients[i]);
-	world_done(&k->w);
-}
-
-/* ---- looking ---- */
-
-/* Plays the kubelet: every pod is ready at once. */
-static void make_ready(struct cluster *k, struct val pods)
-{
-	VAL_EACH(pod, pods) {
-		if (val_exists(val_get(*pod, status, conditions)))
-			continue;
-		struct val status = tree(&k->w, "{'phase':'Running','conditions':[{'type':'Ready','status':'True','lastTransitionTime':'2026-01-01T00:00:00Z'}]}");
-		(void)client_update(k->w.c, POD, val_with(&k->w.arena, *pod, status, status), &(struct client_write_options){ .subresource = STR("status") }, NULL, NULL);
-	}
-}
-
-static struct val list_of(struct cluster *k, const struct type *type)
-{
-	CLEANUP(frozen_unrefp) struct frozen *list = NULL;
-	CHECK_OK(&k->w, client_list(k->w.c, type, &(struct client_list_options){ .namespace = STR("n") }, &list, &k->w.err));
-	return val_copy(&k->w.arena, val_get(list->val, items));
-}
-
-static struct val get(struct cluster *k, const struct type *type, const char *name)
-{
-	CLEANUP(frozen_unrefp) struct frozen *object = NULL;
-	CHECK_OK(&k->w, client_get(k->w.c, type, STR("n"), str_of(name), &object, &k->w.err));
-	return val_copy(&k->w.arena, object->val);
-}
-
-/* "replicas updated ready available" of a status. */
-static str numbers(struct cluster *k, struct val object)
-{
-	struct val s = val_get(object, status);
-	return arena_printf(&k->w.arena, "%lld %lld %lld %lld", (long long)val_int(s, replicas), (long long)val_int(s, updatedReplicas),
-			    (long long)val_int(s, readyReplicas), (long long)val_int(s, availableReplicas));
-}
-
-/* (suspends) Until the numbers are these and the newest spec was seen; pods become ready meanwhile. */
-static struct val settle(struct cluster *k, const struct type *type, const char *name, const char *want)
-{
-	int64_t until_ns = clock_now_ns() + WAIT_MS * NS_PER_MS;
-	struct val object = VAL_EMPTY;
-
-	while (clock_now_ns() < until_ns) {
-		make_ready(k, list_of(k, POD));
-		object = get(k, type, name);
-		if (val_int(object, status, observedGeneration) == val_int(object, metadata, generation) && str_eq(numbers(k, object), str_of(want)))
-			return object;
-		CHECK_INT(fiber_sleep_ms(10, NULL), 0);
-	}
-	fail_msg("%s is %s, not %s", name, numbers(k, object).p, want);
-	return object;
-}
-
-static void patch(struct cluster *k, const struct type *type, const char *name, const char *json)
-{
-	CHECK_OK(&k->w, client_patch(k->w.c, type, STR("n"), str_of(name), CLIENT_PATCH_MERGE, tree(&k->w, json), NULL, NULL, &k->w.err));
-}
-
-static str reason_of(struct val object, const char *type)
-{
-	VAL_EACH(c, val_get(object, status, conditions))
-		if (str_eq(val_str(*c, type), str_of(type)))
-			return val_str(*c, reason);
-	return STR_NONE;
-}
-
-static bool has_event(struct cluster *k, const char *reason, const char *message)
-{
-	VAL_EACH(e, list_of(k, TYPE(core_v1, Event)))
-		if (str_eq(val_str(*e, reason), str_of(reason)) && str_starts(val_str(*e, message), str_of(message)))
-			return true;
-	return false;
-}
+#include "controllers/cluster_testing.h"
 
 #define TEMPLATE(image) "{'metadata':{'labels':{'app':'w'}},'spec':{'containers':[{'name':'c','image':'" image "'}]}}"
 
+static const char *const enabled[] = { "deployment-controller", "ephemeral-volume", "replicaset", "replicationcontroller-controller", NULL };
 static const char web[] = "{'metadata':{'name':'w','namespace':'n'},'spec':{'replicas':3,'selector':{'matchLabels':{'app':'w'}},'template':" TEMPLATE("x:1") "}}";
 
 /* ---- stories ---- */
@@ -153,7 +13,7 @@ static const char web[] = "{'metadata':{'name':'w','namespace':'n'},'spec':{'rep
 FIBER_TEST(workloads_deployment)
 {
 	struct cluster k;
-	cluster_init(&k);
+	cluster_init(&k, (struct controllers_options){ .enabled = enabled });
 	struct world *w = &k.w;
 
 	CHECK_OK(w, client_create(w->c, DEPLOYMENT, tree(w, web), NULL, NULL, &w->err));
@@ -196,7 +56,7 @@ FIBER_TEST(workloads_deployment)
 FIBER_TEST(workloads_pods_replaced_and_adopted)
 {
 	struct cluster k;
-	cluster_init(&k);
+	cluster_init(&k, (struct controllers_options){ .enabled = enabled });
 	struct world *w = &k.w;
 
 	/* One that is there already is taken on; so is one that comes later, and another goes for it. */
@@ -231,7 +91,7 @@ FIBER_TEST(workloads_pods_replaced_and_adopted)
 FIBER_TEST(workloads_replication_controller)
 {
 	struct cluster k;
-	cluster_init(&k);
+	cluster_init(&k, (struct controllers_options){ .enabled = enabled });
 	struct world *w = &k.w;
 	static const char rc[] = "{'metadata':{'name':'r','namespace':'n'},'spec':{'replicas':2,'selector':{'app':'w'},'template':" TEMPLATE("x:1") "}}";
 
@@ -244,7 +104,7 @@ FIBER_TEST(workloads_replication_controller)
 FIBER_TEST(workloads_ephemeral_volume)
 {
 	struct cluster k;
-	cluster_init(&k);
+	cluster_init(&k, (struct controllers_options){ .enabled = enabled });
 	struct world *w = &k.w;
 	static const char volume[] = "{'accessModes':['ReadWriteOnce'],'resources':{'requests':{'storage':'1Gi'}}}";
 	static const char pod[] = "{'metadata':{'name':'%s','namespace':'n'},'spec':{'containers':[{'name':'c','image':'x:1'}],"

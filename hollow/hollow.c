@@ -16,6 +16,7 @@
 #include "client/informer.h"
 #include "client/work_queue.h"
 #include "codec/atoms.h"
+#include "codec/quantity.h"
 #include "codec/types.h"
 #include "hollow/hollow_plan.h"
 
@@ -27,6 +28,7 @@ struct hollow_node {
 	uint32_t index;
 	bool made, seen, has_lease;  /* seen: the informer has shown it */
 	uint64_t slots[2];           /* addresses that are taken, a bit each */
+	struct hollow_room used;     /* by those that were let in */
 	char uid[UID_MAX];
 	size_t n;
 	char name[];
@@ -34,7 +36,10 @@ struct hollow_node {
 
 struct hollow_pod_state {
 	struct hollow_node *node;
+	uint64_t life;               /* differs between pods of one name */
 	int slot;                    /* -1: none */
+	int64_t cpu_milli;
+	bool admitted;               /* it counts on its node */
 	bool started, ended;         /* that was written; the informer may not show it yet */
 	int64_t seen_ns;
 	size_t n;
@@ -50,6 +55,8 @@ struct hollow {
 	struct work_queue *queue;
 	struct map by_name, by_key;  /* struct hollow_node, struct hollow_pod_state */
 	size_t n_made;
+	uint64_t lives;
+	struct hollow_room room;     /* of each node */
 	void (*on_ready)(void *arg);
 	void *arg;
 };
@@ -73,6 +80,32 @@ static int slot_find(struct hollow_node *n)
 			return slot;
 		}
 	return -1;
+}
+
+/* ---- room ---- */
+
+static void pod_count(struct hollow_pod_state *p)
+{
+	if (p->admitted)
+		return;
+	p->admitted = true;
+	p->node->used.cpu_milli += p->cpu_milli;
+	p->node->used.pods++;
+}
+
+static void pod_uncount(struct hollow_pod_state *p)
+{
+	if (!p->admitted)
+		return;
+	p->admitted = false;
+	p->node->used.cpu_milli -= p->cpu_milli;
+	p->node->used.pods--;
+}
+
+/* As a kubelet does: schedulers that do not know of each other can send more than there is room for. */
+static bool pod_has_room(const struct hollow *h, const struct hollow_pod_state *p)
+{
+	return p->admitted || (p->node->used.cpu_milli + p->cpu_milli <= h->room.cpu_milli && p->node->used.pods + 1 <= h->room.pods);
 }
 
 /* ---- nodes ---- */
@@ -194,7 +227,9 @@ static struct hollow_pod_state *pod_state(struct hollow *h, str key, struct val 
 	if (p || !n)
 		return p;
 	p = mem_zalloc(sizeof *p + key.n);
-	*p = (struct hollow_pod_state){ .node = n, .slot = -1, .seen_ns = clock_wall_ns(), .n = key.n };
+	*p = (struct hollow_pod_state){ .node = n, .life = ++h->lives, .slot = -1, .seen_ns = clock_wall_ns(), .cpu_milli = hollow_pod_cpu(pod), .n = key.n };
+	if (str_eq(val_str(pod, status, phase), STR("Running")))
+		pod_count(p);
 	if (!has_ended(pod)) /* another may have its address by now */
 		p->slot = hollow_slot_of(n->index, val_str(pod, status, podIP));
 	memcpy(p->key, key.p, key.n);
@@ -204,6 +239,13 @@ static struct hollow_pod_state *pod_state(struct hollow *h, str key, struct val 
 	return p;
 }
 
+/* After a call: the pod may be gone by now, and another one have its name. NULL then. */
+static struct hollow_pod_state *pod_again(struct hollow *h, struct arena *a, struct val pod, uint64_t life)
+{
+	struct hollow_pod_state *p = map_get(&h->by_key, object_key(a, pod));
+	return p && p->life == life ? p : NULL;
+}
+
 static void pod_forget(struct hollow *h, str key)
 {
 	struct hollow_pod_state *p = map_remove(&h->by_key, key);
@@ -211,6 +253,7 @@ static void pod_forget(struct hollow *h, str key)
 	if (!p)
 		return;
 	slot_free(p);
+	pod_uncount(p);
 	free(p);
 }
 
@@ -225,8 +268,10 @@ static void pod_changed(struct informer_listener *l, struct frozen *old, struct 
 	struct hollow_pod_state *p = pod ? pod_state(h, key, pod->val) : NULL;
 	if (!p)
 		return;
-	if (has_ended(pod->val))
+	if (has_ended(pod->val)) {
 		slot_free(p);
+		pod_uncount(p);
+	}
 	work_queue_add(h->queue, key);
 }
 
@@ -244,15 +289,18 @@ static int start_pod(struct hollow *h, struct arena *a, struct hollow_pod_state 
 
 	if (p->started)
 		return 0;
+	if (!pod_has_room(h, p))
+		return patch_status(h, pod, hollow_pod_refused(a, pod, p->node->used, h->room), err);
+	pod_count(p);
 	if (!val_bool(pod, spec, hostNetwork)) {
 		if (p->slot < 0 && (p->slot = slot_find(p->node)) < 0)
 			return err_set(err, ERR_UNAVAILABLE, "node %.*s has no address left", (int)p->node->n, p->node->name);
 		pod_ip = hollow_pod_ip(p->node->index, (unsigned)p->slot, own);
 	}
+	uint64_t life = p->life;
 	p->started = true;
 	int r = patch_status(h, pod, hollow_pod_running(a, pod, host_ip, pod_ip, clock_wall_ns()), err);
-	p = map_get(&h->by_key, object_key(a, pod)); /* it may be gone by now */
-	if (r < 0 && p)
+	if (r < 0 && (p = pod_again(h, a, pod, life)))
 		p->started = false;
 	return r;
 }
@@ -271,12 +319,12 @@ static int stop_pod(struct hollow *h, struct arena *a, struct val pod, struct er
 }
 
 /* Once: afterwards only finalizers keep it, or the informer is late. */
-static int end_pod(struct hollow *h, struct arena *a, struct val pod, struct err *err)
+static int end_pod(struct hollow *h, struct arena *a, struct hollow_pod_state *p, struct val pod, struct err *err)
 {
+	uint64_t life = p->life;
 	int r = stop_pod(h, a, pod, err);
-	struct hollow_pod_state *p = map_get(&h->by_key, object_key(a, pod)); /* it may be gone by now */
 
-	if (r == 0 && p)
+	if (r == 0 && (p = pod_again(h, a, pod, life)))
 		p->ended = true;
 	return r;
 }
@@ -302,7 +350,7 @@ static int sync_pod(struct hollow *h, struct arena *a, str key, struct err *err)
 	case HOLLOW_FINISH:
 		return patch_status(h, pod->val, hollow_pod_ended(a, pod->val, clock_wall_ns()), err);
 	case HOLLOW_STOP:
-		return p->ended ? 0 : end_pod(h, a, pod->val, err);
+		return p->ended ? 0 : end_pod(h, a, p, pod->val, err);
 	case HOLLOW_REST:
 		break;
 	}
@@ -336,6 +384,23 @@ static void add_nodes(struct hollow *h)
 		memcpy(n->name, name.p, name.n);
 		(void)map_put(&h->by_name, str_span(n->name, n->n), n);
 	}
+}
+
+/* One node alone hears of itself and its own pods only, as a kubelet does. */
+static void open_informers(struct hollow *h)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct informer_options nodes = { .labels = STR(HOLLOW_LABEL "=true"), .keep = hollow_keep_node };
+	struct informer_options pods = { .fields = STR("spec.nodeName!="), .keep = hollow_keep_pod };
+
+	if (h->o->nodes == 1) {
+		struct map_iter it = map_iter(&h->by_name);
+		const struct hollow_node *n = map_next(&it, NULL);
+		nodes.fields = arena_printf(&a, "metadata.name=%.*s", (int)n->n, n->name);
+		pods.fields = arena_printf(&a, "spec.nodeName=%.*s", (int)n->n, n->name);
+	}
+	h->nodes = informers_get(h->informers, TYPE(core_v1, Node), &nodes);
+	h->pods = informers_get(h->informers, TYPE(core_v1, Pod), &pods);
 }
 
 static void queue_nodes(struct hollow *h)
@@ -392,16 +457,21 @@ int hollow_run(const struct hollow_options *o, struct client *client, void (*on_
 		return err_set(err, ERR_INVALID, "a node can have %d pods at most", HOLLOW_PODS_MAX);
 	struct hollow h = { .o = o, .client = client, .on_ready = on_ready, .arg = arg, .on_node.changed = node_changed, .on_pod.changed = pod_changed };
 
+	struct quantity cpu;
+	int r = quantity_parse(str_of(o->cpu ? o->cpu : HOLLOW_CPU), &cpu, err);
+	if (r < 0)
+		return r;
+	h.room.cpu_milli = quantity_milli(cpu);
+	h.room.pods = o->pods > 0 ? o->pods : HOLLOW_PODS;
 	map_init(&h.by_name);
 	map_init(&h.by_key);
 	h.queue = work_queue_new(&(struct work_queue_options){ .name = "hollow", .max_ms = HEARTBEAT_MS, .qps = 1000, .burst = 10000 });
 	h.informers = informers_new(client);
-	h.nodes = informers_get(h.informers, TYPE(core_v1, Node), &(struct informer_options){ .labels = STR(HOLLOW_LABEL "=true"), .keep = hollow_keep_node });
-	h.pods = informers_get(h.informers, TYPE(core_v1, Pod), &(struct informer_options){ .fields = STR("spec.nodeName!="), .keep = hollow_keep_pod });
 	add_nodes(&h);
+	open_informers(&h);
 	informer_listen(h.nodes, &h.on_node);
 	informer_listen(h.pods, &h.on_pod);
-	int r = informers_start(h.informers, err);
+	r = informers_start(h.informers, err);
 	if (r == 0)
 		r = informers_wait(h.informers, err);
 	if (r == 0) {

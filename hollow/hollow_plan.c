@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "codec/atoms.h"
+#include "codec/quantity.h"
 #include "codec/time.h"
 #include "machinery/resources.h"
 
@@ -115,8 +116,8 @@ int hollow_node(struct arena *a, const struct hollow_options *o, uint32_t index,
 
 	if (r < 0)
 		return r;
-	amounts = OBJECT(a, F(cpu, VAL_STR(str_of(o->cpu ? o->cpu : "32"))), F(memory, VAL_STR(str_of(o->memory ? o->memory : "256Gi"))),
-			 F(pods, VAL_STR(arena_printf(a, "%lld", (long long)(o->pods > 0 ? o->pods : 110)))));
+	amounts = OBJECT(a, F(cpu, VAL_STR(str_of(o->cpu ? o->cpu : HOLLOW_CPU))), F(memory, VAL_STR(str_of(o->memory ? o->memory : "256Gi"))),
+			 F(pods, VAL_STR(arena_printf(a, "%lld", (long long)(o->pods > 0 ? o->pods : HOLLOW_PODS)))));
 	*ret = OBJECT(a, F(metadata, OBJECT(a, F(name, VAL_STR(name)), F(labels, node_labels(a, o, index, name)))),
 		      F(spec, OBJECT(a, F(taints, taints))),
 		      F(status, OBJECT(a, F(capacity, amounts), F(allocatable, amounts), F(conditions, conditions(a, now_ns)),
@@ -243,6 +244,19 @@ struct val hollow_pod_running(struct arena *a, struct val pod, str host_ip, str 
 	return pod_patch(a, pod, all_statuses(a, pod, status, false, 0, now_ns));
 }
 
+int64_t hollow_pod_cpu(struct val pod) { return quantity_milli(quantity_of(val_get(pod, spec, resources, requests, cpu))); }
+
+struct val hollow_pod_refused(struct arena *a, struct val pod, struct hollow_room used, struct hollow_room all)
+{
+	bool cpu = used.cpu_milli + hollow_pod_cpu(pod) > all.cpu_milli;
+	int64_t numbers[] = { cpu ? hollow_pod_cpu(pod) : 1, cpu ? used.cpu_milli : used.pods, cpu ? all.cpu_milli : all.pods };
+	str message = arena_printf(a, "Pod was rejected: Node didn't have enough resource: %s, requested: %lld, used: %lld, capacity: %lld",
+				   cpu ? "cpu" : "pods", (long long)numbers[0], (long long)numbers[1], (long long)numbers[2]);
+
+	return pod_patch(a, pod, OBJECT(a, F(phase, VAL_LIT("Failed")), F(reason, cpu ? VAL_LIT("OutOfcpu") : VAL_LIT("OutOfpods")),
+					F(message, VAL_STR(message))));
+}
+
 struct val hollow_pod_ready(struct arena *a, struct val pod, int64_t now_ns)
 {
 	return pod_patch(a, pod, OBJECT(a, F(conditions, LIST(a, pod_condition_of(a, pod, "Ready", true, NULL, now_ns)))));
@@ -289,7 +303,7 @@ static struct val keep_ready(struct arena *a, struct val pod)
 
 struct val hollow_keep_pod(struct arena *a, struct val pod)
 {
-	struct val meta = val_get(pod, metadata);
+	struct val meta = val_get(pod, metadata), cpu = val_get(pod_container_resources(a, val_get(pod, spec), A_requests), cpu);
 
 	return OBJECT(a, F(metadata, OBJECT(a, F(name, val_get(meta, name)), F(namespace, val_get(meta, namespace)), F(uid, val_get(meta, uid)),
 					    F(resourceVersion, val_get(meta, resourceVersion)), F(generation, val_get(meta, generation)),
@@ -298,7 +312,8 @@ struct val hollow_keep_pod(struct arena *a, struct val pod)
 					    F(finalizers, val_get(meta, finalizers)))),
 		      F(spec, OBJECT(a, F(nodeName, val_get(pod, spec, nodeName)), F(hostNetwork, val_get(pod, spec, hostNetwork)),
 				     F(restartPolicy, val_get(pod, spec, restartPolicy)), F(containers, keep_containers(a, val_get(pod, spec, containers))),
-				     F(initContainers, keep_containers(a, val_get(pod, spec, initContainers))))),
+				     F(initContainers, keep_containers(a, val_get(pod, spec, initContainers))),
+				     F(resources, val_exists(cpu) ? OBJECT(a, F(requests, OBJECT(a, F(cpu, cpu)))) : VAL_EMPTY))),
 		      F(status, OBJECT(a, F(phase, val_get(pod, status, phase)), F(podIP, val_get(pod, status, podIP)),
 				       F(startTime, val_get(pod, status, startTime)), F(conditions, keep_ready(a, pod)))));
 }

@@ -6,6 +6,8 @@
 #include "machinery/ip.h"
 
 #define HOLLOW_LABEL "c8s.io/hollow"
+#define HOLLOW_CPU "32"
+enum { HOLLOW_PODS = 110 };
 
 /* Addresses: nodes in 172.16.0.0/12, pods in 10.128.0.0/9 with 128 for each node. */
 str hollow_node_ip(uint32_t index, char out[IP_TEXT_MAX]);
@@ -35,6 +37,14 @@ struct hollow_pod {
 struct hollow_pod hollow_pod_plan(const struct hollow_options *o, struct val pod, int64_t seen_ns, int64_t now_ns);
 /* Patches (strategic) of a pod's status: it runs, with these addresses; it has ended. */
 struct val hollow_pod_running(struct arena *a, struct val pod, str host_ip, str pod_ip, int64_t now_ns);
+
+struct hollow_room {
+	int64_t cpu_milli, pods;
+};
+
+/* What a pod (as it is kept) asks for, in thousandths; and the patch that says that there is no room for it: somebody has not known what there is. */
+int64_t hollow_pod_cpu(struct val pod);
+struct val hollow_pod_refused(struct arena *a, struct val pod, struct hollow_room used, struct hollow_room all);
 /* It is still there, and ready. */
 struct val hollow_pod_ready(struct arena *a, struct val pod, int64_t now_ns);
 struct val hollow_pod_ended(struct arena *a, struct val pod, int64_t now_ns);

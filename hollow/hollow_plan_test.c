@@ -100,3 +100,23 @@ TEST(hollow_objects)
 	CHECK_STR(val_str(ended, status, phase), "Failed");
 	CHECK_INT(val_int(val_at(val_get(ended, status, containerStatuses), 0), state, terminated, exitCode), 3);
 }
+
+/* What is kept of a pod is enough to know whether there is room; what is said otherwise has the words of kubelets. */
+TEST(hollow_refuses_what_it_has_no_room_for)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct val pod = hollow_keep_pod(&a, tree(&a, "{'metadata':{'uid':'u'},'spec':{'containers':[{'name':'c','resources':{'requests':{'cpu':'1500m'}}},"
+						      "{'name':'d','resources':{'requests':{'cpu':'1'}}}]}}"));
+	struct val none = hollow_keep_pod(&a, tree(&a, "{'spec':{'containers':[{'name':'c'}]}}"));
+
+	CHECK_INT(hollow_pod_cpu(pod), 2500);
+	CHECK_INT(hollow_pod_cpu(none), 0);
+	struct val patch = hollow_pod_refused(&a, pod, (struct hollow_room){ 1501, 2 }, (struct hollow_room){ 4000, 3 });
+	CHECK_STR(val_str(patch, metadata, uid), "u");
+	CHECK_STR(val_str(patch, status, phase), "Failed");
+	CHECK_STR(val_str(patch, status, reason), "OutOfcpu");
+	CHECK_STR(val_str(patch, status, message), "Pod was rejected: Node didn't have enough resource: cpu, requested: 2500, used: 1501, capacity: 4000");
+	patch = hollow_pod_refused(&a, pod, (struct hollow_room){ 1500, 3 }, (struct hollow_room){ 4000, 3 });
+	CHECK_STR(val_str(patch, status, reason), "OutOfpods");
+	CHECK_STR(val_str(patch, status, message), "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3");
+}
