@@ -3,19 +3,13 @@
 #include <string.h>
 
 #include "apiserver/apiserver.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "client/client_priv.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
-#include "controllers/controllers.h"
 #include "hollow/hollow.h"
-#include "scheduler/scheduler.h"
 #include "simulation/simulation.h"
 
 enum { HEARTBEAT_MS = 20 * 1000, EVENT_TTL_S = 3600, REQUEST_MS = 60 * 1000, TOLERATION_S = 30 };
-
-static const char *const everybody[] = { "system:authenticated", NULL };
 
 /* ---- parts ---- */
 
@@ -94,58 +88,7 @@ void server_stop(struct simulation *s)
 	memory_store_detach(s->store);
 }
 
-/* ---- the loops ---- */
-
-static struct client *client_for(void *arg, const char *account)
-{
-	static const char *const groups[] = { "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated", NULL };
-	struct simulation *s = arg;
-	char name[sizeof s->accounts[0].name];
-
-	if (account)
-		(void)snprintf(name, sizeof name, "system:serviceaccount:kube-system:%s", account);
-	else
-		(void)snprintf(name, sizeof name, "system:kube-controller-manager");
-	for (size_t i = 0; i < s->n_accounts; i++)
-		if (strcmp(s->accounts[i].name, name) == 0)
-			return s->accounts[i].client;
-	if (s->n_accounts == SIM_ACCOUNTS_MAX)
-		return NULL;
-	size_t i = s->n_accounts++;
-	(void)snprintf(s->accounts[i].name, sizeof s->accounts[i].name, "%s", name);
-	return s->accounts[i].client = link_new(&s->hub, s->accounts[i].name, account ? groups : everybody, "kube-controller-manager/v1.36 (simulation)");
-}
-
-static int run_manager(struct part *p, struct err *err)
-{
-	static const char *const enabled[] = { "daemonset", "deployment", "disruption", "garbagecollector", "job", "namespace", "nodelifecycle", "podgc",
-					       "replicaset", "resourcequota", "serviceaccount", "statefulset", "taint-eviction-controller",
-					       "ttl-after-finished", NULL };
-	return controllers_run(&(struct controllers_options){ .client_for = client_for, .arg = p->sim, .enabled = enabled }, NULL, NULL, err);
-}
-
-static int run_scheduler(struct part *p, struct err *err)
-{
-	CLEANUP(frozen_unrefp) struct frozen *config = NULL;
-	struct simulation *s = p->sim;
-	struct scheduler *scheduler = NULL;
-	int r = scheduler_config_load(NULL, VAL_EMPTY, &config, err);
-
-	if (r < 0)
-		return r;
-	struct informers *informers = informers_new(s->scheduler_client);
-	r = scheduler_new(&(struct scheduler_options){ .client = s->scheduler_client, .informers = informers, .config = config, .seed = s->seed + 1 },
-			  &scheduler, err);
-	if (r == 0)
-		r = informers_start(informers, err);
-	if (r == 0)
-		r = informers_wait(informers, err);
-	if (r == 0)
-		r = scheduler_run(scheduler, err);
-	scheduler_free(scheduler);
-	informers_free(informers);
-	return r;
-}
+/* ---- nodes ---- */
 
 static int run_node(struct part *p, struct err *err)
 {
@@ -171,9 +114,11 @@ struct sim_node *node_add(struct simulation *s, struct err *err)
 	if (s->n_nodes == SIM_NODES_MAX)
 		return NULL;
 	struct sim_node *n = &s->nodes[s->n_nodes];
-	*n = (struct sim_node){ .part = { .sim = s, .run = run_node, .name = "node" }, .number = s->n_nodes };
+	*n = (struct sim_node){ .part = { .sim = s, .run = run_node }, .number = s->n_nodes };
+	(void)snprintf(n->part.name, sizeof n->part.name, "node-%d", n->number);
 	n->client = link_new(&s->hub, "hollow", groups, "hollow/v1 (simulation)");
-	link_listen(n->client, node_asks, s);
+	link_in_time(n->client);
+	link_listen(n->client, (struct link_listener){ .asks = node_asks, .arg = s });
 	if (part_start(&n->part, err) < 0)
 		return NULL;
 	s->n_nodes++;
@@ -189,23 +134,21 @@ void cluster_init(struct simulation *s)
 	hub_init(&s->hub, &s->dice);
 	fiber_cond_init(&s->server_ready, "the API server");
 	s->server = (struct part){ .sim = s, .run = run_server, .name = "API server" };
-	s->scheduler = (struct part){ .sim = s, .run = run_scheduler, .name = "scheduler" };
-	s->manager = (struct part){ .sim = s, .run = run_manager, .name = "controllers" };
 	s->operator = link_new(&s->hub, "operator", masters, "kubectl/v1.36 (simulation)");
-	s->scheduler_client = link_new(&s->hub, "system:kube-scheduler", everybody, "kube-scheduler/v1.36 (simulation)");
+	s->meddler = link_new(&s->hub, "meddler", masters, "meddler/v1 (simulation)");
+	replicas_init(s);
 }
 
 void cluster_done(struct simulation *s)
 {
-	part_stop(&s->manager);
-	part_stop(&s->scheduler);
 	for (int i = 0; i < s->n_nodes; i++)
 		part_stop(&s->nodes[i].part);
+	replicas_stop(s);
 	server_stop(s);
+	hub_done(&s->hub);
 	for (int i = 0; i < s->n_nodes; i++)
 		client_free(s->nodes[i].client);
-	for (size_t i = 0; i < s->n_accounts; i++)
-		client_free(s->accounts[i].client);
+	replicas_free(s);
 	client_free(s->operator);
-	client_free(s->scheduler_client);
+	client_free(s->meddler);
 }

@@ -12,10 +12,15 @@
 void history_init(struct history *h, bool verbose)
 {
 	*h = (struct history){ .sum = UINT64_C(0xcbf29ce484222325), .verbose = verbose };
-	h->lines = mem_array(HISTORY_LINES, sizeof *h->lines);
+	h->lines = mem_zalloc(HISTORY_LINES * sizeof *h->lines);
 }
 
-void history_done(struct history *h) { free(TAKE(h->lines)); }
+void history_done(struct history *h)
+{
+	for (size_t i = 0; i < HISTORY_LINES; i++)
+		frozen_unref(h->lines[i].object);
+	free(TAKE(h->lines));
+}
 
 /* Eight bytes at a time: a run writes megabytes. */
 static void add(struct history *h, const void *bytes, size_t n)
@@ -31,28 +36,6 @@ static void add(struct history *h, const void *bytes, size_t n)
 		h->sum ^= h->sum >> 32;
 		n -= some;
 	}
-}
-
-static void line_add(struct history *h, const char *text)
-{
-	char *line = h->lines[h->n++ % HISTORY_LINES];
-	int64_t ms = clock_now_ns() / NS_PER_MS;
-
-	(void)snprintf(line, HISTORY_LINE_MAX, "%6lld.%03lld %s", (long long)(ms / 1000), (long long)(ms % 1000), text);
-	if (h->verbose)
-		printf("%s\n", line);
-}
-
-void history_say(struct history *h, const char *format, ...)
-{
-	char text[HISTORY_LINE_MAX];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	add(h, text, strlen(text));
-	line_add(h, text);
 }
 
 /* What matters of an object, in a few words. */
@@ -85,9 +68,52 @@ static void describe(struct val v, char *out, size_t max)
 	(void)snprintf(out, max, STR_FMT, STR_ARG(buf_str(&b)));
 }
 
+static void line_show(const struct history_line *l, struct buf *out)
+{
+	char more[HISTORY_LINE_MAX / 2] = "";
+	int64_t ms = l->now_ns / NS_PER_MS;
+
+	if (l->object)
+		describe(l->object->val, more, sizeof more);
+	buf_addf(out, "%6lld.%03lld ", (long long)(ms / 1000), (long long)(ms % 1000));
+	if (l->revision)
+		buf_addf(out, "%lld %s ", (long long)l->revision, l->put ? "put" : "del");
+	buf_addf(out, "%s%s", l->text, more);
+}
+
+static void line_add(struct history *h, const struct history_line *line, str text)
+{
+	CLEANUP(buf_done) struct buf shown = BUF_INIT(2 * HISTORY_LINE_MAX);
+	struct history_line *l = &h->lines[h->n++ % HISTORY_LINES];
+
+	frozen_unref(l->object);
+	l->now_ns = clock_now_ns();
+	l->revision = line->revision;
+	l->object = line->object ? frozen_ref(line->object) : NULL;
+	l->put = line->put;
+	text = str_head(text, sizeof l->text - 1);
+	memcpy(l->text, text.p, text.n);
+	l->text[text.n] = '\0';
+	if (!h->verbose)
+		return;
+	line_show(l, &shown);
+	printf(STR_FMT "\n", STR_ARG(buf_str(&shown)));
+}
+
+void history_say(struct history *h, const char *format, ...)
+{
+	char text[HISTORY_LINE_MAX];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	add(h, text, strlen(text));
+	line_add(h, &(struct history_line){ .revision = 0 }, str_of(text));
+}
+
 void history_write(struct history *h, str key, const struct store_value *value, int64_t revision)
 {
-	char text[HISTORY_LINE_MAX], more[HISTORY_LINE_MAX / 2] = "";
 	int64_t now_ns = clock_now_ns();
 	const struct object *o = value ? value->object : NULL;
 
@@ -96,22 +122,19 @@ void history_write(struct history *h, str key, const struct store_value *value, 
 	add(h, key.p, key.n);
 	if (value)
 		add(h, value->bytes, value->n);
-	if (str_starts(key, STR("/registry/leases/")))
-		return; /* too many to be of interest */
-	if (o)
-		describe(o->val, more, sizeof more);
-	key = str_skip(key, sizeof "/registry/" - 1);
-	(void)snprintf(text, sizeof text, "%lld %s %.*s%s", (long long)revision, value ? "put" : "del", (int)MIN(key.n, (size_t)120), key.p, more);
-	line_add(h, text);
+	if (!str_starts(key, STR("/registry/leases/"))) /* too many to be of interest */
+		line_add(h, &(struct history_line){ .revision = revision, .object = o ? o->frozen : NULL, .put = value }, str_skip(key, sizeof "/registry/" - 1));
 }
 
 void history_show(const struct history *h, size_t n, str word, struct buf *out)
 {
+	CLEANUP(buf_done) struct buf line = BUF_INIT(2 * HISTORY_LINE_MAX);
 	size_t have = MIN(h->n, (size_t)HISTORY_LINES);
 
 	for (size_t i = h->n - MIN(have, n); i < h->n; i++) {
-		str line = str_of(h->lines[i % HISTORY_LINES]);
-		if (!word.n || str_find(line, word) >= 0)
-			buf_addf(out, "  " STR_FMT "\n", STR_ARG(line));
+		buf_reset(&line);
+		line_show(&h->lines[i % HISTORY_LINES], &line);
+		if (!word.n || str_find(buf_str(&line), word) >= 0)
+			buf_addf(out, "  " STR_FMT "\n", STR_ARG(buf_str(&line)));
 	}
 }

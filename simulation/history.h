@@ -3,16 +3,26 @@
 #define C8S_SIMULATION_HISTORY_H
 
 #include "base/buf.h"
+#include "codec/val.h"
 #include "store/store.h"
 
 enum { HISTORY_LINES = 200, HISTORY_LINE_MAX = 240 };
+
+/* What a line is made of: most are never shown. */
+struct history_line {
+	int64_t now_ns;
+	int64_t revision;            /* of a write; 0: text is all there is */
+	struct frozen *object;       /* that was written; NULL: it is gone, or nobody knows it */
+	bool put;
+	char text[HISTORY_LINE_MAX]; /* or the key */
+};
 
 struct history {
 	uint64_t sum;
 	size_t writes;
 	bool verbose;
 	size_t n;                    /* lines ever */
-	char (*lines)[HISTORY_LINE_MAX]; /* a ring */
+	struct history_line *lines;  /* a ring */
 };
 
 void history_init(struct history *h, bool verbose);

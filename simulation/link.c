@@ -2,6 +2,10 @@
  * A link is a transport (client/client_priv.h) around that of client_inside. Each call runs on a fiber of its own at the server's side, so that
  * it can break there when the server ends, and go on there when its caller has given up. A watch holds one of the server's; whoever takes the
  * server away takes that too.
+ *
+ * A write whose caller has given up is late: it goes on at the server, or stays on the way until the link is mended, as packets do that are
+ * sent again and again when the process is long gone. Those of nodes are never late: what they say of pods has no precondition, in Kubernetes
+ * as here, and the newest is what counts.
  */
 #include "simulation/link.h"
 
@@ -13,7 +17,7 @@
 #include "base/mem.h"
 #include "client/client_priv.h"
 
-enum { GIVE_UP_MS = 10000, TRY_MS = 50 };
+enum { GIVE_UP_MS = 10000, TRY_MS = 50, LATE_MS = 3000 };
 
 struct link {
 	struct client client;
@@ -23,17 +27,18 @@ struct link {
 	str groups[4];
 	const char *agent;
 	struct client *inner;            /* NULL until needed */
-	bool cut;
+	bool cut, dead;
+	bool in_time;                    /* nothing is ever late */
 	struct fiber_cond mended;
-	void (*asks)(void *arg, const struct client_request *q);
-	void *asks_arg;
+	struct link_listener listener;
 };
 
 /* One call at the server's side. */
 struct passage {
-	struct list link;                /* in the hub */
+	struct list link;                /* in the hub, while it is at the server */
 	struct link *of;
-	const struct client_request *request;
+	struct client_request request;
+	struct arena memory;             /* of the request of a write, which may outlive its caller */
 	int (*run)(struct passage *p);
 	struct client_reply reply;
 	struct client_watch *watch;
@@ -43,6 +48,8 @@ struct passage {
 	struct fiber *fiber;
 	struct err err;
 	bool broken;                     /* the server has ended */
+	bool done;                       /* at the server */
+	bool late;                       /* its caller has given up: it is on its own */
 };
 
 struct link_watch {
@@ -65,6 +72,19 @@ void hub_init(struct hub *h, struct dice *dice)
 	list_init(&h->calls);
 	list_init(&h->watches);
 	fiber_cond_init(&h->drained, "calls and watches that end");
+	fiber_group_init(&h->late);
+}
+
+void hub_done(struct hub *h) { fiber_group_done(&h->late); }
+
+bool hub_is_late(const struct hub *h)
+{
+	const struct fiber *self = fiber_self();
+
+	LIST_EACH(struct passage, p, &h->calls, link)
+		if (p->fiber == self)
+			return p->late;
+	return false;
 }
 
 static void drained(struct hub *h)
@@ -113,25 +133,110 @@ void hub_down(struct hub *h)
 static int run_call(struct passage *p)
 {
 	struct client *inner = p->of->inner;
-	return inner->transport->call(inner, p->request, &p->reply, &p->err);
+	return inner->transport->call(inner, &p->request, &p->reply, &p->err);
 }
 
 static int run_raw(struct passage *p)
 {
 	struct client *inner = p->of->inner;
-	return inner->transport->call_raw(inner, p->request, p->arena, p->max, &p->body, &p->reply, &p->err);
+	return inner->transport->call_raw(inner, &p->request, p->arena, p->max, &p->body, &p->reply, &p->err);
 }
 
 static int run_watch(struct passage *p)
 {
 	struct client *inner = p->of->inner;
-	return inner->transport->watch(inner, p->request, &p->watch, &p->reply, &p->err);
+	return inner->transport->watch(inner, &p->request, &p->watch, &p->reply, &p->err);
 }
 
+static bool can_be_late(const struct passage *p) { return !p->of->in_time && !str_eq(p->request.method, STR("GET")); }
+
+static struct passage *passage_new(struct client *c, const struct client_request *q, int (*run)(struct passage *p))
+{
+	struct passage *p = mem_zalloc(sizeof *p);
+	struct client_request *own = &p->request;
+
+	*p = (struct passage){ .of = link_of(c), .request = *q, .run = run };
+	list_init(&p->link);
+	if (!can_be_late(p))
+		return p;
+	str *const texts[] = { &own->namespace, &own->name, &own->subresource, &own->path, &own->query, &own->content_type };
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		*texts[i] = arena_str(&p->memory, *texts[i]);
+	own->body = val_copy(&p->memory, q->body);
+	return p;
+}
+
+static void passage_free(struct passage *p)
+{
+	if (!p)
+		return;
+	frozen_unref(p->reply.object);
+	arena_done(&p->memory);
+	free(p);
+}
+
+static void passage_freep(struct passage **p) { passage_free(*p); }
+
+static void arrive(struct passage *p)
+{
+	struct link *l = p->of;
+
+	if (!l->inner)
+		l->inner = client_inside(l->hub->server, &l->user, l->agent);
+	list_add(&l->hub->calls, &p->link);
+}
+
+static void leave(struct passage *p)
+{
+	list_remove(&p->link);
+	drained(p->of->hub);
+}
+
+/* One that became late on the way is nobody's any more. */
 static int run_passage(void *arg)
 {
 	struct passage *p = arg;
-	return p->run(p);
+	int r = p->run(p);
+
+	p->done = true;
+	if (p->late) {
+		leave(p);
+		passage_free(p);
+	}
+	return r;
+}
+
+/* (suspends) Stays on the way for as long as nothing passes there, and then a little longer. */
+static int run_late(void *arg)
+{
+	CLEANUP(passage_freep) struct passage *p = arg;
+	struct link *l = p->of;
+	int r = 0;
+
+	while (r == 0 && l->cut)
+		r = fiber_cond_wait(&l->mended, NULL);
+	if (r == 0)
+		r = fiber_sleep_ms(dice_below(l->hub->dice, LATE_MS), NULL);
+	if (r < 0 || l->cut || !l->hub->server)
+		return r;
+	p->fiber = fiber_self();
+	arrive(p);
+	r = p->run(p);
+	leave(p);
+	return r;
+}
+
+/* The caller hears nothing more of it; half of them arrive all the same. */
+static void send_late(struct passage **of)
+{
+	struct passage *p = *of;
+	struct hub *h = p->of->hub;
+
+	if (p->of->dead || !can_be_late(p) || !dice_chance(h->dice, 5000))
+		return;
+	p->late = true;
+	if (fiber_group_spawn(&h->late, run_late, p, NULL, "late call") == 0)
+		*of = NULL;
 }
 
 static int no_answer(struct client_reply *reply, struct err *err)
@@ -141,19 +246,23 @@ static int no_answer(struct client_reply *reply, struct err *err)
 	return err_set(err, ERR_UNAVAILABLE, "connection refused");
 }
 
-/* (suspends) The way there; an error when nothing arrives. */
-static int go(struct link *l, struct client_reply *reply, struct err *err)
+/* (suspends) The way there; an error when nothing arrives in time. */
+static int go(struct passage **of, struct client_reply *reply, struct err *err)
 {
+	struct link *l = (*of)->of;
 	struct hub *h = l->hub;
-	int r = h->faults.latency_ns ? fiber_sleep_ns(dice_below(h->dice, h->faults.latency_ns), err) : 0;
+	int r = h->faults.latency_ns && !l->dead ? fiber_sleep_ns(dice_below(h->dice, h->faults.latency_ns), err) : 0;
+	bool lost = r < 0 || l->cut;
 
+	if (lost)
+		send_late(of);
 	if (r == 0 && l->cut)
 		r = fiber_sleep_ms(dice_between(h->dice, TRY_MS, GIVE_UP_MS), err);
 	else if (r == 0 && !h->server)
 		r = fiber_sleep_ms(TRY_MS, err);
 	if (r < 0)
 		return r;
-	if (l->cut || !h->server)
+	if (lost || l->dead || l->cut || !h->server)
 		return no_answer(reply, err);
 	if (!dice_chance(h->dice, h->faults.refused))
 		return 0;
@@ -164,36 +273,48 @@ static int go(struct link *l, struct client_reply *reply, struct err *err)
 	return err_set(err, ERR_TOO_MANY_REQUESTS, "too many requests, please try again later");
 }
 
-/* (suspends) At the server. */
-static int pass(struct passage *p, struct client_reply *ret, struct err *err)
+/* (suspends) The caller gives up: what it has asked for is broken off, or done all the same. */
+static void give_up(struct passage **of)
 {
-	struct link *l = p->of;
-	struct hub *h = l->hub;
+	struct passage *p = *of;
+
+	if (can_be_late(p) && !p->broken && !p->done && dice_chance(p->of->hub->dice, 5000)) {
+		p->late = true;
+		fiber_detach(p->fiber);
+		*of = NULL;
+		return;
+	}
+	(void)fiber_stop(p->fiber);
+	if (p->watch)
+		client_watch_free(TAKE(p->watch));
+	leave(p);
+}
+
+/* (suspends) At the server. On an error *of may be NULL: it goes on without its caller. */
+static int pass(struct passage **of, struct client_reply *ret, struct err *err)
+{
+	struct passage *p = *of;
 	int result = 0;
-	int r = go(l, ret, err);
+	int r = go(of, ret, err);
 
 	if (r < 0)
 		return r;
-	if (!l->inner)
-		l->inner = client_inside(h->server, &l->user, l->agent);
 	p->reply = *ret;
 	if ((r = fiber_spawn(run_passage, p, &p->fiber, err, "call")) < 0)
 		return r;
-	list_add(&h->calls, &p->link);
+	arrive(p);
 	r = fiber_join(p->fiber, &result, err);
-	if (r < 0)
-		result = fiber_stop(p->fiber);
-	if (p->watch && (r < 0 || p->broken))
-		client_watch_free(TAKE(p->watch));
-	if (r < 0 || p->broken)
-		frozen_unref(TAKE(p->reply.object));
-	list_remove(&p->link);
-	drained(h);
-	if (r < 0)
+	if (r < 0) {
+		give_up(of);
 		return r;
-	*ret = p->reply;
+	}
+	if (p->watch && p->broken)
+		client_watch_free(TAKE(p->watch));
+	leave(p);
 	if (p->broken)
 		return no_answer(ret, err);
+	*ret = p->reply;
+	p->reply.object = NULL;
 	if (result < 0 && err)
 		*err = p->err;
 	return result;
@@ -216,37 +337,45 @@ static int come_back(struct link *l, int result, struct client_reply *ret, struc
 
 static int link_call(struct client *c, const struct client_request *q, struct client_reply *ret, struct err *err)
 {
-	struct passage p = { .of = link_of(c), .request = q, .run = run_call };
+	CLEANUP(passage_freep) struct passage *p = passage_new(c, q, run_call);
+	struct link *l = link_of(c);
+	const struct link_listener *listener = &l->listener;
 
-	if (p.of->asks)
-		p.of->asks(p.of->asks_arg, q);
+	if (listener->asks)
+		listener->asks(listener->arg, q);
 	int r = pass(&p, ret, err);
-	return r < 0 ? r : come_back(p.of, r, ret, err);
+	if (r == 0)
+		r = come_back(l, r, ret, err);
+	if (listener->fails && (r == -ERR_UNAVAILABLE || r == -ERR_INTERNAL || r == -ERR_TIMEOUT || r == -ERR_CANCELED))
+		listener->fails(listener->arg, q);
+	return r;
 }
 
 static int link_call_raw(struct client *c, const struct client_request *q, struct arena *a, size_t max, str *ret_body, struct client_reply *ret,
 			 struct err *err)
 {
-	struct passage p = { .of = link_of(c), .request = q, .run = run_raw, .arena = a, .max = max };
-	int r = pass(&p, ret, err);
+	CLEANUP(passage_freep) struct passage *p = passage_new(c, q, run_raw);
 
+	p->arena = a;
+	p->max = max;
+	int r = pass(&p, ret, err);
 	if (r == 0)
-		*ret_body = p.body;
-	return r < 0 ? r : come_back(p.of, r, ret, err);
+		*ret_body = p->body;
+	return r < 0 ? r : come_back(link_of(c), r, ret, err);
 }
 
 /* ---- watches ---- */
 
 static int link_watch(struct client *c, const struct client_request *q, struct client_watch **ret_watch, struct client_reply *ret, struct err *err)
 {
-	struct passage p = { .of = link_of(c), .request = q, .run = run_watch };
+	CLEANUP(passage_freep) struct passage *p = passage_new(c, q, run_watch);
 	int r = pass(&p, ret, err);
 
 	if (r < 0)
 		return r;
 	struct link_watch *w = mem_zalloc(sizeof *w);
-	*w = (struct link_watch){ .watch.client = c, .of = p.of, .inner = p.watch };
-	list_add(&p.of->hub->watches, &w->link);
+	*w = (struct link_watch){ .watch.client = c, .of = p->of, .inner = p->watch };
+	list_add(&p->of->hub->watches, &w->link);
 	*ret_watch = &w->watch;
 	return 0;
 }
@@ -340,8 +469,8 @@ void link_cut(struct client *c, bool cut)
 		fiber_cond_broadcast(&l->mended);
 }
 
-void link_listen(struct client *c, void (*asks)(void *arg, const struct client_request *q), void *arg)
-{
-	link_of(c)->asks = asks;
-	link_of(c)->asks_arg = arg;
-}
+void link_die(struct client *c, bool dead) { link_of(c)->dead = dead; }
+
+void link_in_time(struct client *c) { link_of(c)->in_time = true; }
+
+void link_listen(struct client *c, struct link_listener listener) { link_of(c)->listener = listener; }

@@ -56,6 +56,12 @@ void rules_fail(struct rules *r, const char *rule, str about, const char *format
 	history_show(r->history, SHOWN, STR_NONE, &r->text);
 }
 
+bool rules_complain(struct buf *why, str key, const char *what)
+{
+	buf_addf(why, STR_FMT ": %s", STR_ARG(key), what);
+	return false;
+}
+
 /* ---- state ---- */
 
 struct val rules_next(struct omap_iter *it, str prefix, str *ret_key)
@@ -87,9 +93,21 @@ struct val rules_find(const struct rules *r, const char *format, ...)
 	return object_at(r, str_of(name));
 }
 
+/* Of leases, those by which leaders are elected. */
 static bool is_watched(str key)
 {
-	return !str_starts(key, STR("/registry/leases/")) && !str_starts(key, STR("/registry/events/"));
+	if (str_starts(key, STR("/registry/leases/")))
+		return str_starts(key, STR("/registry/leases/kube-system/kube-"));
+	return !str_starts(key, STR("/registry/events/"));
+}
+
+void rules_change(struct rules *r, str key, struct frozen *now)
+{
+	rules_check_write(r, key, object_at(r, key), now ? now->val : VAL_EMPTY);
+	if (now)
+		(void)omap_put(r->objects, key, now);
+	else
+		(void)omap_remove(r->objects, key);
 }
 
 void rules_written(struct rules *r, str key, struct store_value *value)
@@ -98,13 +116,8 @@ void rules_written(struct rules *r, str key, struct store_value *value)
 
 	if (r->history->writes > WRITES_MAX)
 		rules_fail(r, "something runs in circles", key, "%zu writes", r->history->writes);
-	if (!is_watched(key) || (value && !o))
-		return;
-	rules_check_write(r, key, object_at(r, key), o ? o->val : VAL_EMPTY);
-	if (o)
-		(void)omap_put(r->objects, key, o->frozen);
-	else
-		(void)omap_remove(r->objects, key);
+	if (is_watched(key) && (!value || o))
+		rules_change(r, key, o ? o->frozen : NULL);
 }
 
 /* ---- facts ---- */
@@ -139,6 +152,7 @@ int64_t rules_fact_of(const struct rules *r, const char *what, str uid)
 }
 
 void rules_stopped(struct rules *r, str uid) { *rules_fact(r, "stopped", uid) = 1; }
+void rules_unsure(struct rules *r, str node) { *rules_fact(r, "unsure", node) = clock_now_ns(); }
 
 /* ---- what several ask ---- */
 

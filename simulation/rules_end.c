@@ -4,12 +4,6 @@
 #include "controllers/owner.h"
 #include "simulation/rules.h"
 
-static bool complain(struct buf *why, str key, const char *what)
-{
-	buf_addf(why, STR_FMT ": %s", STR_ARG(key), what);
-	return false;
-}
-
 /* ---- what may keep a pod from running ---- */
 
 static bool node_takes_pods(struct val node)
@@ -34,7 +28,8 @@ static bool has_no_place(const struct rules *r, struct val pod)
 	RULES_EACH(r, "minions/", key, node) {
 		str name = val_str(node, metadata, name);
 		struct use use = node_use(r, name, val_int(pod, spec, priority)), room = node_room(node);
-		if ((only.n ? str_eq(only, name) : node_takes_pods(node)) && use.cpu_milli + pod_cpu_milli(pod) <= room.cpu_milli && use.pods + 1 <= room.pods)
+		if ((only.n ? str_eq(only, name) : node_takes_pods(node)) && use.cpu_milli + pod_cpu_milli(pod) <= room.cpu_milli && use.pods + 1 <= room.pods &&
+		    pod_claims_fit(r, pod, name))
 			return false;
 	}
 	return true;
@@ -121,15 +116,15 @@ static bool has_replicas(const struct rules *r, str key, struct val w, int64_t w
 	int64_t ready, n = pods_of(r, w, &ready);
 
 	if (val_has(w, metadata, deletionTimestamp))
-		return complain(why, key, "it is not gone");
+		return rules_complain(why, key, "it is not gone");
 	if (val_int(status, observedGeneration) != val_int(w, metadata, generation))
-		return complain(why, key, "its newest specification was not seen");
+		return rules_complain(why, key, "its newest specification was not seen");
 	if (is_excused(r, w))
 		return true;
 	if (n != want || ready != want)
-		return complain(why, key, "its pods are not there");
+		return rules_complain(why, key, "its pods are not there");
 	return (val_int(status, replicas) == want && val_int(status, readyReplicas) == want && val_int(status, availableReplicas) == want) ||
-	       complain(why, key, "its status does not say what there is");
+	       rules_complain(why, key, "its status does not say what there is");
 }
 
 static bool replicas_are_there(const struct rules *r, struct buf *why)
@@ -139,7 +134,14 @@ static bool replicas_are_there(const struct rules *r, struct buf *why)
 	RULES_EACH(r, "replicasets/", key, w) {
 		int64_t ready;
 		if (pods_of(r, w, &ready) > val_int(w, spec, replicas)) /* nothing excuses that */
-			return complain(why, key, "it has too many pods");
+			return rules_complain(why, key, "it has too many pods");
+		if (!has_replicas(r, key, w, val_int(w, spec, replicas), why))
+			return false;
+	}
+	RULES_EACH(r, "controllers/", key, w) {
+		int64_t ready;
+		if (pods_of(r, w, &ready) > val_int(w, spec, replicas))
+			return rules_complain(why, key, "it has too many pods");
 		if (!has_replicas(r, key, w, val_int(w, spec, replicas), why))
 			return false;
 	}
@@ -150,7 +152,7 @@ static bool replicas_are_there(const struct rules *r, struct buf *why)
 		if (!has_replicas(r, key, w, val_int(w, spec, replicas), why))
 			return false;
 		if (val_int(w, status, updatedReplicas) != val_int(w, spec, replicas) && !is_excused(r, w))
-			return complain(why, key, "its pods are not the newest");
+			return rules_complain(why, key, "its pods are not the newest");
 	}
 	return true;
 }
@@ -164,19 +166,19 @@ static bool daemons_are_there(const struct rules *r, struct buf *why)
 		nodes++;
 	RULES_EACH(r, "daemonsets/", key, w) {
 		if (val_has(w, metadata, deletionTimestamp))
-			return complain(why, key, "it is not gone");
+			return rules_complain(why, key, "it is not gone");
 		if (is_refused(r, w))
 			continue;
 		if (val_int(w, status, observedGeneration) != val_int(w, metadata, generation) || val_int(w, status, desiredNumberScheduled) != nodes)
-			return complain(why, key, "it does not know how many there shall be");
+			return rules_complain(why, key, "it does not know how many there shall be");
 		if (pods_of(r, w, &ready) != nodes)
-			return complain(why, key, "its pods are not there");
+			return rules_complain(why, key, "its pods are not there");
 		if (ready != nodes && !is_excused(r, w))
-			return complain(why, key, "its pods are not ready");
+			return rules_complain(why, key, "its pods are not ready");
 		if (val_int(w, status, updatedNumberScheduled) != nodes && !is_excused(r, w))
-			return complain(why, key, "its pods are not the newest");
+			return rules_complain(why, key, "its pods are not the newest");
 		if (val_int(w, status, numberReady) != ready)
-			return complain(why, key, "its status does not say what there is");
+			return rules_complain(why, key, "its status does not say what there is");
 	}
 	return true;
 }
@@ -189,10 +191,12 @@ static bool jobs_are_over(const struct rules *r, struct buf *why)
 		if (is_excused(r, job))
 			continue;
 		if (!condition_is(job, "Complete", "True") && !condition_is(job, "Failed", "True"))
-			return complain(why, key, "it has not ended");
+			return rules_complain(why, key, "it has not ended");
 		if (val_int(job, status, active) || val_len(val_get(job, status, uncountedTerminatedPods, succeeded)) ||
 		    val_len(val_get(job, status, uncountedTerminatedPods, failed)))
-			return complain(why, key, "it has ended, and counts still");
+			return rules_complain(why, key, "it has ended, and counts still");
+		if (val_has(job, spec, ttlSecondsAfterFinished))
+			return rules_complain(why, key, "it has ended long ago, and is there");
 	}
 	return true;
 }
@@ -204,7 +208,8 @@ static bool owner_lives(const struct rules *r, struct val object, struct val own
 	static const struct {
 		const char *kind, *resource;
 	} kinds[] = { { "ReplicaSet", "replicasets" }, { "Deployment", "deployments" }, { "StatefulSet", "statefulsets" }, { "DaemonSet", "daemonsets" },
-		      { "Job", "jobs" } };
+		      { "Job", "jobs" }, { "CronJob", "cronjobs" }, { "ReplicationController", "controllers" }, { "Service", "services/specs" },
+		      { "Pod", "pods" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (str_eq(val_str(owner, kind), str_of(kinds[i].kind)))
@@ -221,11 +226,12 @@ static bool nothing_is_left(const struct rules *r, struct buf *why)
 		str namespace = val_str(object, metadata, namespace);
 		struct val owner = owner_controller(object);
 		if (val_exists(owner) && !owner_lives(r, object, owner))
-			return complain(why, key, "its owner is gone");
+			return rules_complain(why, key, "its owner is gone");
 		if (namespace.n == 1 && !val_exists(rules_find(r, "namespaces/" STR_FMT, STR_ARG(namespace))))
-			return complain(why, key, "its namespace is gone");
-		if (val_has(object, metadata, deletionTimestamp))
-			return complain(why, key, "it is not gone");
+			return rules_complain(why, key, "its namespace is gone");
+		if (val_has(object, metadata, deletionTimestamp) &&
+		    !(str_starts(key, STR("/registry/persistentvolumeclaims/")) && claim_is_used(r, object)))
+			return rules_complain(why, key, "it is not gone");
 	}
 	return true;
 }
@@ -238,9 +244,9 @@ static bool pods_have_places(const struct rules *r, struct buf *why)
 		if (pod_is_over(pod))
 			continue;
 		if (val_str(pod, spec, nodeName).n && !val_exists(rules_find(r, "minions/" STR_FMT, STR_ARG(val_str(pod, spec, nodeName)))))
-			return complain(why, key, "its node is gone");
+			return rules_complain(why, key, "its node is gone");
 		if (!val_str(pod, spec, nodeName).n && !has_no_place(r, pod))
-			return complain(why, key, "there is a node with room for it");
+			return rules_complain(why, key, "there is a node with room for it");
 	}
 	return true;
 }
@@ -253,7 +259,7 @@ static bool quotas_are_counted(const struct rules *r, struct buf *why)
 		struct use use = namespace_use(r, val_str(quota, metadata, namespace));
 		struct val used = val_get(quota, status, used);
 		if (milli_of(used, STR("pods")) != use.pods * 1000 || milli_of(used, STR("requests.cpu")) != use.cpu_milli)
-			return complain(why, key, "it does not say what is used");
+			return rules_complain(why, key, "it does not say what is used");
 	}
 	return true;
 }
@@ -261,5 +267,5 @@ static bool quotas_are_counted(const struct rules *r, struct buf *why)
 bool rules_settled(const struct rules *r, struct buf *why)
 {
 	return replicas_are_there(r, why) && daemons_are_there(r, why) && jobs_are_over(r, why) && nothing_is_left(r, why) && pods_have_places(r, why) &&
-	       quotas_are_counted(r, why);
+	       quotas_are_counted(r, why) && rules_volumes_settled(r, why) && rules_services_settled(r, why) && rules_cron_settled(r, why);
 }

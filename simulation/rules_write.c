@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "codec/atoms.h"
 #include "codec/quantity.h"
+#include "codec/time.h"
 #include "controllers/owner.h"
 #include "simulation/rules.h"
 
@@ -23,7 +24,10 @@ static bool is_new(struct val old, struct val now)
 
 /* ---- pods and nodes ---- */
 
-/* A pod has one node for its whole life, and that has room for it. */
+/*
+ * A pod has one node for its whole life, and that has room for it. A binding that arrives when its scheduler does not know of it any more may
+ * ask for too much, and so may the next one when nobody was told that the last one was done: the node has to refuse it then.
+ */
 static void check_binding(struct rules *r, str key, struct val old, struct val now)
 {
 	str before = val_str(old, spec, nodeName), node = val_str(now, spec, nodeName);
@@ -36,9 +40,34 @@ static void check_binding(struct rules *r, str key, struct val old, struct val n
 	}
 	struct val object = rules_find(r, "minions/" STR_FMT, STR_ARG(node));
 	struct use use = node_use(r, node, INT32_MIN), room = node_room(object);
-	if (val_exists(object) && (use.cpu_milli + pod_cpu_milli(now) > room.cpu_milli || use.pods + 1 > room.pods))
+	bool known = !r->late && clock_now_ns() - rules_fact_of(r, "unsure", node) >= known_ns;
+	if (val_exists(object) && known && (use.cpu_milli + pod_cpu_milli(now) > room.cpu_milli || use.pods + 1 > room.pods))
 		rules_fail(r, "a node has more than it can take", key, STR_FMT " has %lldm of %lldm and %lld of %lld pods", STR_ARG(node),
 			   (long long)(use.cpu_milli + pod_cpu_milli(now)), (long long)room.cpu_milli, (long long)use.pods + 1, (long long)room.pods);
+}
+
+static bool runs(struct val pod) { return str_eq(val_str(pod, status, phase), STR("Running")); }
+
+/* Whoever has placed it there, a node never runs more than it can take, nor two under one address. */
+static void check_room(struct rules *r, str key, struct val old, struct val now)
+{
+	str node = val_str(now, spec, nodeName), at;
+	struct val object = rules_find(r, "minions/" STR_FMT, STR_ARG(node));
+	struct use use = { .pods = 1, .cpu_milli = pod_cpu_milli(now) }, room = node_room(object);
+
+	if (!runs(now) || (runs(old) && !is_new(old, now)) || !val_exists(object))
+		return;
+	RULES_EACH(r, "pods/", at, pod) {
+		if (!runs(pod) || !str_eq(val_str(pod, spec, nodeName), node) || str_eq(at, key))
+			continue;
+		use.pods++;
+		use.cpu_milli += pod_cpu_milli(pod);
+		if (val_has(now, status, podIP) && val_equal(val_get(now, status, podIP), val_get(pod, status, podIP)))
+			rules_fail(r, "two pods have one address", key, STR_FMT, STR_ARG(at));
+	}
+	if (use.cpu_milli > room.cpu_milli || use.pods > room.pods)
+		rules_fail(r, "a node runs more than it can take", key, STR_FMT " runs %lldm of %lldm and %lld of %lld pods", STR_ARG(node),
+			   (long long)use.cpu_milli, (long long)room.cpu_milli, (long long)use.pods, (long long)room.pods);
 }
 
 /* One that may still run is not forgotten: another of its name could begin. */
@@ -215,11 +244,28 @@ static void check_quota(struct rules *r, str key, struct val pod)
 		rules_fail(r, "a quota is exceeded", key, "%lld pods with %lldm", (long long)use.pods, (long long)use.cpu_milli);
 }
 
+/* ---- leaders ---- */
+
+/* Whoever holds a lease has it to its end, unless it is given back. */
+static void check_lease(struct rules *r, str key, struct val old, struct val now)
+{
+	str before = val_str(old, spec, holderIdentity), after = val_str(now, spec, holderIdentity);
+	struct timestamp t;
+
+	if (!before.n || !after.n || str_eq(before, after) || time_parse(val_str(old, spec, renewTime), &t, NULL) < 0)
+		return;
+	int64_t ends_ns = (t.seconds + val_int(old, spec, leaseDurationSeconds)) * NS_PER_S + t.nanos;
+	if (ends_ns > clock_wall_ns())
+		rules_fail(r, "a lease is taken from who holds it", key, "by " STR_FMT " from " STR_FMT, STR_ARG(after), STR_ARG(before));
+}
+
 void rules_check_write(struct rules *r, str key, struct val old, struct val now)
 {
+	rules_check_volumes(r, key, old, now);
 	if (str_starts(key, STR("/registry/pods/"))) {
 		count_for_job(r, old, now);
 		check_binding(r, key, old, now);
+		check_room(r, key, old, now);
 		check_removal(r, key, old, now);
 		check_phase(r, key, old, now);
 		note_loss(r, old, now);
@@ -228,9 +274,12 @@ void rules_check_write(struct rules *r, str key, struct val old, struct val now)
 			check_quota(r, key, now);
 	} else if (str_starts(key, STR("/registry/jobs/")) && val_exists(now)) {
 		check_job(r, key, now);
+		rules_check_cron(r, key, old, now);
 	} else if (str_starts(key, STR("/registry/poddisruptionbudgets/")) && val_exists(now)) {
 		check_budget(r, key, old, now);
 	} else if (str_starts(key, STR("/registry/resourcequotas/")) && val_exists(now)) {
 		note_quota(r, now);
+	} else if (str_starts(key, STR("/registry/leases/"))) {
+		check_lease(r, key, old, now);
 	}
 }

@@ -1,8 +1,10 @@
 /* The simulation itself: a run depends on its seed alone, and a rule that is broken is found. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/fiber_test.h"
-#include "codec/codec.h"
-#include "machinery/testing.h"
+#include "codec/atoms.h"
+#include "codec/types.h"
 #include "simulation/simulation.h"
 
 static struct sim_result run_once(uint64_t seed, bool calm)
@@ -121,43 +123,191 @@ TEST(simulation_store_is_late_or_silent)
 	clock_virtual_off();
 }
 
-/* ---- rules ---- */
+/* ---- leaders ---- */
 
-static struct val object(struct arena *a, const char *json)
+static int64_t wait_for_leader(struct simulation *s, struct sim_replica *replicas, const struct sim_replica *not)
 {
-	struct val v;
-	const struct json_decode_options o = { .sort_keys = true };
+	int64_t begun_ns = clock_now_ns();
+	struct sim_replica *r;
 
-	CHECK_INT(json_decode(a, testing_json(a, json), &o, &v, NULL), 0);
-	return v;
+	while ((!(r = replica_leader(replicas)) || r == not) && clock_now_ns() - begun_ns < 60 * NS_PER_S)
+		(void)fiber_sleep_ms(100, NULL);
+	CHECK(!s->rules.failed);
+	return (clock_now_ns() - begun_ns) / NS_PER_MS;
 }
 
-TEST(simulation_rules_are_broken)
-{
-	static const struct {
-		const char *key, *before, *after, *rule;
-	} rows[] = {
-		{ "/registry/pods/a/p", "{'metadata':{'uid':'1'},'spec':{'nodeName':'x'}}", "{'metadata':{'uid':'1'},'spec':{'nodeName':'y'}}", "a pod was bound twice" },
-		{ "/registry/pods/a/p", "{'metadata':{'uid':'1'},'spec':{'nodeName':'x'}}", "{'metadata':{'uid':'2'},'spec':{'nodeName':'y'}}", NULL },
-		{ "/registry/pods/a/p", "{'metadata':{'uid':'1'},'status':{'phase':'Failed'}}", "{'metadata':{'uid':'1'},'status':{'phase':'Running'}}", "a pod that has ended lives again" },
-		{ "/registry/jobs/a/j", "{'metadata':{'uid':'1'}}", "{'metadata':{'uid':'1'},'status':{'succeeded':1}}", "a job counts too many successes" },
-		{ "/registry/jobs/a/j", "{'metadata':{'uid':'1'}}", "{'metadata':{'uid':'1'},'status':{'uncountedTerminatedPods':{'failed':['2']}}}", "a job counts too many failures" },
-		{ "/registry/poddisruptionbudgets/a/b", "{'metadata':{'uid':'1'},'status':{'disruptionsAllowed':1}}",
-		  "{'metadata':{'uid':'1'},'status':{'disruptionsAllowed':0,'disruptedPods':{'p':'t'}}}", "an eviction breaks a disruption budget" },
-		{ "/registry/poddisruptionbudgets/a/b", "{'metadata':{'uid':'1'},'status':{'disruptionsAllowed':0}}",
-		  "{'metadata':{'uid':'1'},'status':{'disruptionsAllowed':0,'disruptedPods':{'p':'t'}}}", "an eviction that its budget does not allow" },
-	};
+/*
+ * A lease of 15 seconds that is renewed every 4, and that the other one looks at every 8.8 seconds at most: it counts from when it has seen it
+ * change, and takes it at the look after that. One that was given back is free at the next look.
+ */
+enum { LEASE_MS = 15000, RENEW_MS = 4000, LOOK_MS = 8900 };
 
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		CLEANUP(arena_done) struct arena a = ARENA_INIT;
-		struct history h;
-		struct rules r;
-		history_init(&h, false);
-		rules_init(&r, &h);
-		rules_check_write(&r, str_of(rows[i].key), object(&a, rows[i].before), object(&a, rows[i].after));
-		CHECK_INT(r.failed, rows[i].rule != NULL);
-		CHECK(!rows[i].rule || str_starts(buf_str(&r.text), str_of(rows[i].rule)));
-		rules_done(&r);
-		history_done(&h);
+static void leaders_come_and_go(struct simulation *s)
+{
+	struct sim_replica *both[] = { s->schedulers, s->managers };
+
+	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+		CHECK(wait_for_leader(s, both[i], NULL) <= LOOK_MS);
+		struct sim_replica *first = replica_leader(both[i]);
+		replica_kill(first);
+		int64_t ms = wait_for_leader(s, both[i], first);
+		CHECK(ms >= LEASE_MS - RENEW_MS - 1000 && ms <= LEASE_MS + 2 * LOOK_MS);
+		struct sim_replica *second = replica_leader(both[i]);
+		CHECK(second && second != first);
+		CHECK_INT(part_start(&first->part, NULL), 0);
+		(void)fiber_sleep_ms(2 * LEASE_MS, NULL);
+		CHECK(replica_leader(both[i]) == second);
+		/* Cut off, it stops before the other begins. */
+		replica_cut(second, true);
+		ms = wait_for_leader(s, both[i], second);
+		CHECK(ms <= LEASE_MS + 2 * LOOK_MS && !second->leads);
+		replica_cut(second, false);
+		(void)fiber_sleep_ms(LEASE_MS, NULL);
+		CHECK(replica_leader(both[i]) == first);
+		part_stop(&first->part);
+		CHECK(wait_for_leader(s, both[i], first) <= LOOK_MS + 1000);
 	}
+}
+
+static void run_story(void (*story)(struct simulation *s), const char *rule)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT(1 << 20);
+	struct sim_result result;
+
+	simulate_story(story, &result, &out);
+	simulate_done();
+	if (result.failed != (rule != NULL) || (rule && !str_starts(buf_str(&out), str_of(rule))))
+		fail_msg("not %s, but " STR_FMT, rule ? rule : "kept", STR_ARG(buf_str(&out)));
+}
+
+TEST(simulation_leaders_hand_over) { run_story(leaders_come_and_go, NULL); }
+
+/* ---- rules of a run ---- */
+
+static void nobody_leads(struct simulation *s)
+{
+	replicas_stop(s);
+	settle(s);
+}
+
+/* What nobody lets go of stays. */
+static void something_stays(struct simulation *s)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct val meta = OBJECT(&a, F(name, VAL_LIT("c")), F(namespace, VAL_LIT("default")), F(finalizers, LIST(&a, VAL_LIT("example.com/never"))));
+
+	CHECK_INT(client_create(s->operator, TYPE(core_v1, ConfigMap), OBJECT(&a, F(metadata, meta)), NULL, NULL, NULL), 0);
+	CHECK_INT(client_delete(s->operator, TYPE(core_v1, ConfigMap), STR("default"), STR("c"), NULL, NULL), 0);
+	settle(s);
+}
+
+/* Somebody takes the lease by force, and leads. */
+static void two_lead(struct simulation *s)
+{
+	(void)wait_for_leader(s, s->schedulers, NULL);
+	s->schedulers[0].leads = s->schedulers[1].leads = true;
+	replica_kill(&s->managers[0]);
+	s->managers[0].leads = true;
+	(void)fiber_sleep_ms(2 * LEASE_MS, NULL);
+}
+
+static int ends(struct part *p, struct err *err)
+{
+	(void)p;
+	return err_set(err, ERR_INTERNAL, "enough");
+}
+
+static void one_ends(struct simulation *s)
+{
+	struct part p = { .sim = s, .run = ends, .name = "part" };
+
+	CHECK_INT(part_start(&p, NULL), 0);
+	(void)fiber_sleep_ms(1, NULL);
+	part_stop(&p);
+}
+
+TEST(simulation_rules_of_a_run)
+{
+	run_story(nobody_leads, "nobody leads");
+	run_story(something_stays, "nothing moves on");
+	run_story(two_lead, "two lead at once");
+	run_story(one_ends, "a component ended");
+}
+
+/* ---- late writes ---- */
+
+static struct val map_named(struct arena *a, const char *name)
+{
+	return OBJECT(a, F(metadata, OBJECT(a, F(name, VAL_STR(str_of(name))), F(namespace, VAL_LIT("default")))));
+}
+
+static bool is_there(struct simulation *s, const char *name) { return val_exists(rules_find(&s->rules, "configmaps/default/%s", name)); }
+
+struct writer {
+	struct client *client;
+	const char *name;
+};
+
+static int write_map(void *arg)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	const struct writer *w = arg;
+
+	return client_create(w->client, TYPE(core_v1, ConfigMap), map_named(&a, w->name), NULL, NULL, NULL);
+}
+
+/* Of many writes of a process that is cut off, some arrive when it is long gone, all after the link is mended. */
+static void some_are_late(struct simulation *s)
+{
+	struct writer w = { .client = s->meddler };
+	char name[16];
+	int n = 0;
+
+	link_cut(s->meddler, true);
+	for (int i = 0; i < 20; i++) {
+		(void)snprintf(name, sizeof name, "m%d", i);
+		w.name = name;
+		CHECK_INT(write_map(&w), -ERR_UNAVAILABLE);
+		CHECK(!is_there(s, name));
+	}
+	link_cut(s->meddler, false);
+	(void)fiber_sleep_ms(10000, NULL);
+	for (int i = 0; i < 20; i++) {
+		(void)snprintf(name, sizeof name, "m%d", i);
+		n += is_there(s, name);
+	}
+	CHECK(n > 3 && n < 17);
+	link_die(s->meddler, true);
+	w.name = "dead";
+	CHECK_INT(write_map(&w), -ERR_UNAVAILABLE);
+	link_die(s->meddler, false);
+	(void)fiber_sleep_ms(10000, NULL);
+	CHECK(!is_there(s, "dead"));
+}
+
+/* A store that is slow: whoever wrote is stopped meanwhile, and half of what it wrote is done all the same. */
+static void some_go_on(struct simulation *s)
+{
+	char name[16];
+	int n = 0;
+
+	s->slow_ns = NS_PER_S;
+	for (int i = 0; i < 20; i++) {
+		struct writer w = { .client = s->meddler, .name = name };
+		struct fiber *f = NULL;
+		(void)snprintf(name, sizeof name, "g%d", i);
+		CHECK_INT(fiber_spawn(write_map, &w, &f, NULL, "writer"), 0);
+		(void)fiber_yield(NULL);
+		(void)fiber_yield(NULL);
+		(void)fiber_stop(f);
+		(void)fiber_sleep_ms(5000, NULL);
+		n += is_there(s, name);
+	}
+	CHECK(n > 3 && n < 17);
+}
+
+TEST(simulation_writes_are_late)
+{
+	run_story(some_are_late, NULL);
+	run_story(some_go_on, NULL);
 }
