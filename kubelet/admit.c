@@ -4,6 +4,8 @@
  */
 #include "kubelet/admit.h"
 
+#include <unistd.h>
+
 #include "base/buf.h"
 #include "base/file.h"
 #include "codec/atoms.h"
@@ -319,7 +321,8 @@ static bool machine_has_apparmor(void)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(64);
 
-	return file_read("/sys/module/apparmor/parameters/enabled", &b, NULL) == 0 && b.n && b.p[0] == 'Y';
+	return access("/sys/kernel/security/apparmor", F_OK) == 0 && file_read("/sys/module/apparmor/parameters/enabled", &b, NULL) == 0 && b.n &&
+	       b.p[0] == 'Y';
 }
 
 static bool apparmor_allows(const struct check *c)

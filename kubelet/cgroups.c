@@ -292,6 +292,8 @@ int cgroups_classes_update(struct cgroups *c, struct val pods, struct err *err)
 		reserve_memory(c, &d, v);
 	if (val_exists(pods) && c->o.node->memory_qos) {
 		bool tiered = c->o.node->memory_tiered;
+		c->kept_min = tiered ? d.guaranteed_memory : 0;
+		c->kept_low = tiered ? d.burstable_memory : 0;
 		v[0].unified = unified_one(&a, "memory.min", tiered ? d.guaranteed_memory + d.burstable_memory : 0);
 		v[1].unified = unified_one(&a, "memory.low", tiered ? d.burstable_memory : 0);
 	}
@@ -303,6 +305,12 @@ int cgroups_classes_update(struct cgroups *c, struct val pods, struct err *err)
 			r = set_class(g, &a, &v[i], err);
 	}
 	return r;
+}
+
+void cgroups_memory_kept(const struct cgroups *c, int64_t *ret_min, int64_t *ret_low)
+{
+	*ret_min = c->kept_min;
+	*ret_low = c->kept_low;
 }
 
 /* ---- life ---- */

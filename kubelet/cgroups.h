@@ -31,6 +31,8 @@ struct val cgroups_pods(struct cgroups *c, struct arena *a);
 /* CPU shares, memory requests of the classes, and memory of kubepods, from the pods that are active: every minute and at changes.
  * VAL_NONE: they are not known, shares stay. */
 int cgroups_classes_update(struct cgroups *c, struct val pods, struct err *err);
+/* What memory QoS keeps for pods, by the last of these: memory.min of Guaranteed ones, memory.low of Burstable ones. */
+void cgroups_memory_kept(const struct cgroups *c, int64_t *ret_min, int64_t *ret_low);
 /* For oci/cgroup.h readers, in the arena and terminated: "/kubepods/burstable/pod<uid>"; VAL_NONE: kubepods itself. */
 str cgroups_pod_path(struct cgroups *c, struct arena *a, struct val pod);
 

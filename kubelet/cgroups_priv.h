@@ -13,6 +13,7 @@ struct cgroups {
 	str top;                      /* "/...kubepods" */
 	bool off;                     /* cgroupsPerQOS: false: there is no tree */
 	int64_t allocatable;          /* memory without what is reserved */
+	int64_t kept_min, kept_low;   /* memory of Guaranteed and of Burstable pods */
 	bool memory_missing;          /* the limit of kubepods could not be set: more is in use */
 };
 

@@ -147,6 +147,10 @@ TEST(cgroups_memory_quality)
 	CHECK_INT(cgroups_classes_update(w.c, LIST(&w.arena, burst, fixed), NULL), 0);
 	CHECK_STR(file_of(&w, "/kubepods", "memory.min"), "100663296");
 	CHECK_STR(file_of(&w, "/kubepods/burstable", "memory.low"), "33554432");
+	int64_t min, low;
+	cgroups_memory_kept(w.c, &min, &low);
+	CHECK_INT(min, 67108864);
+	CHECK_INT(low, 33554432);
 	CHECK_INT(cgroups_pod_make(w.c, burst, NULL), 0);
 	CHECK_INT(cgroups_pod_make(w.c, fixed, NULL), 0);
 	CHECK_STR(file_of(&w, "/kubepods/burstable/podb", "memory.low"), "33554432");

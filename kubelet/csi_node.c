@@ -8,7 +8,7 @@
 #include "codec/types.h"
 #include "kubelet/register_priv.h"
 
-enum { POLL_MS = 1000, CALL_MS = 10000, TRIES = 6, FIRST_WAIT_MS = 30, FACTOR = 8, QUICK_TRIES = 4, QUICK_WAIT_MS = 10, QUICK_FACTOR = 5 };
+enum { POLL_MS = 1000, CALL_MS = 10000, TRY_MS = 500, TRIES = 6, FIRST_WAIT_MS = 30, FACTOR = 8, QUICK_TRIES = 4, QUICK_WAIT_MS = 10, QUICK_FACTOR = 5 };
 
 #define CSI_NODE TYPE(storage_v1, CSINode)
 #define MIGRATED_KEY "storage.alpha.kubernetes.io/migrated-plugins"
@@ -109,6 +109,12 @@ static int attempt_quickly(const struct csi_node_options *o, struct err *err)
 	for (int i = 1; i < QUICK_TRIES && r < 0 && fiber_check(NULL) >= 0; i++, wait_ms *= QUICK_FACTOR)
 		r = fiber_sleep_ms(wait_ms, err) < 0 ? -ERR_CANCELED : attempt(o, err);
 	return r < 0 ? err_wrap(err, r, "error updating CSINode annotation: timed out waiting for the condition; caused by") : 0;
+}
+
+int csi_node_try(const struct csi_node_options *o, struct err *err)
+{
+	DEADLINE_SCOPE(TRY_MS);
+	return attempt(o, err);
 }
 
 int csi_node_run(const struct csi_node_options *o, struct err *err)

@@ -385,9 +385,23 @@ static void csi_problem(void *arg, str text)
 	node_keeper_hurry(k->node_keeper);
 }
 
+static struct csi_node_options csi_options(struct kubelet *k)
+{
+	return (struct csi_node_options){ .client = k->client, .node_name = k->node.name, .problem = csi_problem, .arg = k };
+}
+
 static int make_csi_node(struct kubelet *k, struct err *err)
 {
-	return csi_node_run(&(struct csi_node_options){ .client = k->client, .node_name = k->node.name, .problem = csi_problem, .arg = k }, err);
+	struct csi_node_options o = csi_options(k);
+	return csi_node_run(&o, err);
+}
+
+/* Before anything is told about the node: one that only starts again does not cease to be ready. */
+static void try_csi_node(struct kubelet *k)
+{
+	struct csi_node_options o = csi_options(k);
+
+	k->csi_problem = k->client && csi_node_try(&o, NULL) < 0 ? STR("CSINode is not yet initialized") : STR_NONE;
 }
 
 /* The runtime may want to know which addresses its pods get. */
@@ -801,7 +815,7 @@ static int run_parts(struct kubelet *k, void (*on_ready)(void *arg), void *arg, 
 	struct part parts[] = {
 		{ k, "runtime", watch_runtime, false, NULL }, { k, "runtime pods", run_runtime_pods, false, NULL },
 		{ k, "statuses", run_statuses, !k->client, NULL }, { k, "sources", run_sources, false, NULL },
-		{ k, "node", run_node_keeper, false, NULL }, { k, "CSINode", make_csi_node, !k->client, NULL },
+		{ k, "node", run_node_keeper, false, NULL }, { k, "CSINode", make_csi_node, !k->csi_problem.n, NULL },
 		{ k, "server", kubelet_serve, !k->certificates, NULL },
 		{ k, "read-only server", kubelet_serve_read_only, !val_int(k->config, readOnlyPort), NULL },
 		{ k, "health", kubelet_serve_health, !val_int(k->config, healthzPort), NULL }, { k, "eviction", run_eviction, false, NULL },
@@ -812,8 +826,6 @@ static int run_parts(struct kubelet *k, void (*on_ready)(void *arg), void *arg, 
 		{ k, "local path", run_local_path, !k->client || !k->options->local_path_root, NULL },
 	};
 	CLEANUP(fiber_group_done) struct fiber_group g;
-
-	k->csi_problem = k->client ? STR("CSINode is not yet initialized") : STR_NONE;
 	int r = k->informers ? informers_start(k->informers, err) : 0;
 
 	fiber_group_init(&g);
@@ -841,5 +853,6 @@ int kubelet_run(const struct kubelet_options *o, void (*on_ready)(void *arg), vo
 	if ((r = kubelet_node_make(&k, err)) < 0 || (r = open_runtime(&k, err)) < 0 || (r = open_client(&k, err)) < 0 || (r = check_reviews(&k, err)) < 0 ||
 	    (r = make_parts(&k, err)) < 0 || (r = make_server(&k, err)) < 0)
 		return r;
+	try_csi_node(&k);
 	return run_parts(&k, on_ready, arg, err);
 }

@@ -50,6 +50,8 @@ struct csi_node_options {
  * it takes. Returns 0 when that is done, or the error after some minutes of trying: a kubelet then ends.
  */
 int csi_node_run(const struct csi_node_options *o, struct err *err);
+/* (suspends) One attempt, for a moment: for a node that was there before, whose CSINode should be right as it is. */
+int csi_node_try(const struct csi_node_options *o, struct err *err);
 
 /* ---- shutdown of the machine: logind's PrepareForShutdown, held up by an inhibitor for shutdownGracePeriod ---- */
 

@@ -160,53 +160,16 @@ static void measured_free(struct measured *m)
 
 static struct val find_volume(struct val pod, str name) { return find_named(val_get(pod, spec, volumes), name); }
 
-/* Which folder of the pod it is in depends on its plugin. */
-static struct fs_look volume_fs(struct stats *s, struct arena *a, struct val pod, str name)
-{
-	const char *volumes = arena_printf(a, STR_FMT "/pods/" STR_FMT "/volumes", STR_ARG(s->o.node->root),
-					   STR_ARG(val_str(pod, metadata, uid))).p;
-	struct fs_look fs = { 0 };
-	DIR *dir = opendir(volumes);
-
-	for (struct dirent *e; !fs.ok && dir && (e = readdir(dir));) {
-		struct stat st;
-		const char *path = arena_printf(a, "%s/%s/" STR_FMT, volumes, e->d_name, STR_ARG(name)).p;
-		if (e->d_name[0] != '.' && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-			fs = stats_fs(path);
-	}
-	if (dir)
-		closedir(dir);
-	return fs;
-}
-
-/* A server of NFS that does not answer holds up a thread, not all fibers. */
-struct volume_fs_job {
-	struct stats *stats;
-	struct arena *arena;
-	struct val pod;
-	str name;
-	struct fs_look fs;
-};
-
-static int volume_fs_in_thread(void *arg, struct err *err)
-{
-	struct volume_fs_job *j = arg;
-
-	(void)err;
-	j->fs = volume_fs(j->stats, j->arena, j->pod, j->name);
-	return 0;
-}
-
-static struct val volume_tree(struct arena *a, struct val pod, struct val usage, struct fs_look fs, int64_t now)
+static struct val volume_tree(struct arena *a, struct val pod, struct val usage, int64_t now)
 {
 	str name = val_str(usage, name), claim = val_str(find_volume(pod, name), persistentVolumeClaim, claimName);
 
 	if (!claim.n && val_has(find_volume(pod, name), ephemeral))
 		claim = arena_printf(a, STR_FMT "-" STR_FMT, STR_ARG(val_str(pod, metadata, name)), STR_ARG(name));
-	return OBJECT(a, F(time, stats_time(a, now)), F(availableBytes, val_of_int((int64_t)fs.available)),
-		      F(capacityBytes, val_of_int((int64_t)fs.capacity)), F(usedBytes, val_of_int(val_int(usage, usedBytes))),
-		      F(inodesFree, val_of_int((int64_t)fs.inodes_free)), F(inodes, val_of_int((int64_t)fs.inodes)),
-		      F(inodesUsed, val_of_int(val_int(usage, inodesUsed))), F(name, VAL_STR(name)),
+	return OBJECT(a, F(time, stats_time(a, now)), F(availableBytes, val_get(usage, availableBytes)),
+		      F(capacityBytes, val_get(usage, capacityBytes)), F(usedBytes, val_get(usage, usedBytes)),
+		      F(inodesFree, val_get(usage, inodesFree)), F(inodes, val_get(usage, inodes)),
+		      F(inodesUsed, val_get(usage, inodesUsed)), F(name, VAL_STR(name)),
 		      F(pvcRef, claim.n ? OBJECT(a, F(name, VAL_STR(claim)), F(namespace, val_get(pod, metadata, namespace))) : VAL_EMPTY));
 }
 
@@ -242,12 +205,8 @@ int stats_measure(struct stats *s, struct val pod, bool fresh, struct err *err)
 		return 0;
 	if ((r = volumes_usage(s->o.volumes, &a, pod, &usage, err)) < 0)
 		return r;
-	VAL_EACH(one, usage) {
-		struct volume_fs_job j = { .stats = s, .arena = &a, .pod = pod, .name = val_str(*one, name) };
-		if ((r = fiber_blocking(volume_fs_in_thread, &j, err)) < 0)
-			return r;
-		val_add_item(&b, volume_tree(&a, pod, *one, j.fs, clock_wall_ns()));
-	}
+	VAL_EACH(one, usage)
+		val_add_item(&b, volume_tree(&a, pod, *one, clock_wall_ns()));
 	keep_measured(s, pod, val_end_list(&b), began);
 	return 0;
 }

@@ -430,6 +430,17 @@ static void write_counters(struct stats *s, struct buf *b)
 	}
 }
 
+static void write_memory_kept(struct stats *s, struct buf *b)
+{
+	int64_t min, low;
+
+	cgroups_memory_kept(s->o.cgroups, &min, &low);
+	(void)metrics_family(b, "kubelet_memory_qos_node_memory_min_bytes", "gauge", "Memory of Guaranteed pods that the kernel never takes back.");
+	buf_addf(b, "kubelet_memory_qos_node_memory_min_bytes %lld\n", (long long)min);
+	(void)metrics_family(b, "kubelet_memory_qos_node_memory_low_bytes", "gauge", "Memory of Burstable pods that the kernel takes back last.");
+	buf_addf(b, "kubelet_memory_qos_node_memory_low_bytes %lld\n", (long long)low);
+}
+
 static void write_own(struct stats *s, struct buf *b)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
@@ -444,6 +455,8 @@ static void write_own(struct stats *s, struct buf *b)
 	buf_addf(b, "} 1\n");
 	(void)metrics_family(b, "kubelet_running_pods", "gauge", "Pods that are active.");
 	buf_addf(b, "kubelet_running_pods %u\n", val_len(s->o.pods(s->o.arg, &a)));
+	if (s->o.node->memory_qos)
+		write_memory_kept(s, b);
 	write_counters(s, b);
 	getrusage(RUSAGE_SELF, &used);
 	(void)metrics_family(b, "process_cpu_seconds_total", "counter", "Processor time used, in seconds.");

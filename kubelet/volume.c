@@ -723,20 +723,20 @@ struct val volumes_pods(struct volumes *v, struct arena *a)
 
 struct usage_call {
 	struct volume volume;
-	int64_t bytes, inodes;
+	struct volume_size size;
 };
 
 static int usage_in_thread(void *arg, struct err *err)
 {
 	struct usage_call *c = arg;
-	return volume_usage(&c->volume, &c->bytes, &c->inodes, err);
+	return volume_usage(&c->volume, &c->size, err);
 }
 
 /* (suspends) */
 static int usage_of(struct volumes *v, struct usage_call *c, struct err *err)
 {
 	if (c->volume.kind->remote)
-		return volume_remote_usage(v->remote, volume_usage, &c->volume, &c->bytes, &c->inodes, err);
+		return volume_remote_usage(v->remote, volume_usage, &c->volume, &c->size, err);
 	return fiber_blocking(usage_in_thread, c, err);
 }
 
@@ -761,8 +761,11 @@ int volumes_usage(struct volumes *v, struct arena *a, struct val pod, struct val
 			continue;
 		if (r < 0)
 			return r;
-		val_add_item(&b, OBJECT(a, F(name, VAL_STR(calls[i].volume.name)), F(usedBytes, val_of_int(calls[i].bytes)),
-					F(inodesUsed, val_of_int(calls[i].inodes))));
+		const struct volume_size *size = &calls[i].size;
+		val_add_item(&b, OBJECT(a, F(name, VAL_STR(calls[i].volume.name)), F(usedBytes, val_of_int(size->bytes)),
+					F(inodesUsed, val_of_int(size->inodes)), F(capacityBytes, val_of_int(size->capacity)),
+					F(availableBytes, val_of_int(size->available)), F(inodes, val_of_int(size->all_inodes)),
+					F(inodesFree, val_of_int(size->free_inodes))));
 	}
 	*ret = val_end_list(&b);
 	return 0;

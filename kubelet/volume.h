@@ -51,7 +51,10 @@ int volumes_refresh(struct volumes *v, struct val pod, struct err *err);
 int volumes_unmount(struct volumes *v, str pod_uid, struct err *err);
 /* Uids of pods that have folders. */
 struct val volumes_pods(struct volumes *v, struct arena *a);
-/* (suspends) Bytes and inodes in use, per volume: list of { name, usedBytes, inodesUsed }. */
+/*
+ * (suspends) Bytes and inodes in use, per volume, and what the file system has: list of { name, usedBytes, inodesUsed, capacityBytes,
+ * availableBytes, inodes, inodesFree }. Volumes of another machine that does not answer are left out.
+ */
 int volumes_usage(struct volumes *v, struct arena *a, struct val pod, struct val *ret, struct err *err);
 
 #endif

@@ -183,7 +183,12 @@ int volume_remove_pod(const char *root, const char *uid, struct err *err);
  * walk, but not lead it out of the tree.
  */
 int volume_walk(int top, int (*visit)(void *arg, int fd, const char *name, const struct stat *st), void *arg, struct err *err);
-typedef int volume_measure(const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes, struct err *err);
+/* What is used, and what its file system has. */
+struct volume_size {
+	int64_t bytes, inodes;
+	int64_t capacity, available, all_inodes, free_inodes;
+};
+typedef int volume_measure(const struct volume *v, struct volume_size *ret, struct err *err);
 volume_measure volume_usage;
 
 /* ---- volume_remote.c ---- */
@@ -192,7 +197,6 @@ struct volume_remote;
 struct volume_remote *volume_remote_new(void) NONNULL_RESULT;
 void volume_remote_free(struct volume_remote *m);
 /* (suspends) As measure, volume_usage, does it in a thread; -ERR_UNAVAILABLE when it takes long, here or at an earlier call. */
-int volume_remote_usage(struct volume_remote *m, volume_measure *measure, const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes,
-			struct err *err);
+int volume_remote_usage(struct volume_remote *m, volume_measure *measure, const struct volume *v, struct volume_size *ret, struct err *err);
 
 #endif

@@ -18,7 +18,7 @@ struct question {
 	atomic_bool done;                /* what follows but for path is the thread's until then */
 	volume_measure *measure;
 	struct volume volume;
-	int64_t bytes, inodes;
+	struct volume_size size;
 	int result;
 	struct err err;
 	char path[];
@@ -48,7 +48,7 @@ static void *measure_main(void *arg)
 {
 	struct question *q = arg;
 
-	q->result = q->measure(&q->volume, &q->bytes, &q->inodes, &q->err);
+	q->result = q->measure(&q->volume, &q->size, &q->err);
 	atomic_store(&q->done, true);
 	question_unref(q);
 	return NULL;
@@ -83,8 +83,7 @@ static int begin(struct volume_remote *m, volume_measure *measure, const struct 
 	return 0;
 }
 
-int volume_remote_usage(struct volume_remote *m, volume_measure *measure, const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes,
-			struct err *err)
+int volume_remote_usage(struct volume_remote *m, volume_measure *measure, const struct volume *v, struct volume_size *ret, struct err *err)
 {
 	struct question *q = NULL;
 	int r = fiber_check(err);
@@ -106,10 +105,8 @@ int volume_remote_usage(struct volume_remote *m, volume_measure *measure, const 
 	}
 	if (r == 0 && (r = q->result) < 0)
 		(void)err_set(err, q->err.code, "%s", q->err.msg);
-	if (r == 0) {
-		*ret_bytes = q->bytes;
-		*ret_inodes = q->inodes;
-	}
+	if (r == 0)
+		*ret = q->size;
 	if (q)
 		question_unref(q);
 	return r;

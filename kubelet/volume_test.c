@@ -359,6 +359,8 @@ MOUNT_TEST(volumes_in_memory)
 		CHECK_INT(volumes_usage(w.volumes, &w.place.arena, pod, &usage, NULL), 0);
 		CHECK_INT(val_int(val_at(usage, 0), usedBytes), 4096);
 		CHECK_INT(val_int(val_at(usage, 0), inodesUsed), 2);
+		CHECK_INT(val_int(val_at(usage, 0), capacityBytes), t[i].bytes);
+		CHECK_INT(val_int(val_at(usage, 0), availableBytes), t[i].bytes - 4096);
 		/* Also while somebody looks into it. */
 		CHECK_INT(volumes_unmount(w.volumes, STR("u1"), NULL), 0);
 		CHECK(access(in(&w.place, "root/pods/u1"), F_OK) < 0);

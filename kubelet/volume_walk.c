@@ -162,7 +162,7 @@ static int count(void *arg, int fd, const char *name, const struct stat *st)
 	return 0;
 }
 
-int volume_usage(const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes, struct err *err)
+int volume_usage(const struct volume *v, struct volume_size *ret, struct err *err)
 {
 	CLEANUP(volume_close) int top = path_open_tree(v->path, err);
 	struct sum sum = { 0 };
@@ -170,15 +170,17 @@ int volume_usage(const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes
 
 	if (top < 0)
 		return top;
-	if (v->kind->shared) {
-		if (fstatfs(top, &fs) < 0)
-			return volume_fail(err, errno, "statfs", v->path);
-		*ret_bytes = (int64_t)(fs.f_blocks - fs.f_bfree) * (int64_t)fs.f_bsize;
-		*ret_inodes = (int64_t)(fs.f_files - fs.f_ffree);
+	if (fstatfs(top, &fs) < 0)
+		return volume_fail(err, errno, "statfs", v->path);
+	*ret = (struct volume_size){ .bytes = (int64_t)(fs.f_blocks - fs.f_bfree) * (int64_t)fs.f_bsize,
+				     .inodes = (int64_t)(fs.f_files - fs.f_ffree),
+				     .capacity = (int64_t)fs.f_blocks * (int64_t)fs.f_bsize,
+				     .available = (int64_t)fs.f_bavail * (int64_t)fs.f_bsize,
+				     .all_inodes = (int64_t)fs.f_files, .free_inodes = (int64_t)fs.f_ffree };
+	if (v->kind->shared)
 		return 0;
-	}
 	int r = volume_walk(top, count, &sum, err);
-	*ret_bytes = sum.bytes;
-	*ret_inodes = (int64_t)(sum.inodes + 0.5);
+	ret->bytes = sum.bytes;
+	ret->inodes = (int64_t)(sum.inodes + 0.5);
 	return r;
 }

@@ -9,11 +9,12 @@ static int64_t usage(const char *path, int64_t *ret_inodes)
 {
 	struct volume v = { .kind = &volume_kind_empty_dir, .path = path };
 	struct err err = ERR_INIT;
-	int64_t bytes = 0;
+	struct volume_size size = { 0 };
 
-	if (volume_usage(&v, &bytes, ret_inodes, &err) < 0)
+	if (volume_usage(&v, &size, &err) < 0)
 		fail_msg("%s", err.msg);
-	return bytes;
+	*ret_inodes = size.inodes;
+	return size.bytes;
 }
 
 TEST(volume_usage_counts)
@@ -108,15 +109,14 @@ static struct {
 	bool hangs;
 } machine = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false };
 
-static int measure_machine(const struct volume *v, int64_t *ret_bytes, int64_t *ret_inodes, struct err *err)
+static int measure_machine(const struct volume *v, struct volume_size *ret, struct err *err)
 {
 	(void)err;
 	pthread_mutex_lock(&machine.lock);
 	while (machine.hangs && strcmp(v->path, "/dead") == 0)
 		pthread_cond_wait(&machine.told, &machine.lock);
 	pthread_mutex_unlock(&machine.lock);
-	*ret_bytes = 4096;
-	*ret_inodes = (int64_t)strlen(v->path);
+	*ret = (struct volume_size){ .bytes = 4096, .inodes = (int64_t)strlen(v->path) };
 	return strcmp(v->path, "/none") == 0 ? err_set(err, ERR_NOT_FOUND, "it is not there") : 0;
 }
 
@@ -137,10 +137,12 @@ static void machine_set(bool hangs)
 static int measure(struct volume_remote *m, const char *path, int64_t *ret_inodes)
 {
 	struct volume v = { .path = path };
+	struct volume_size size = { 0 };
 	struct err err = ERR_INIT;
-	int64_t bytes;
+	int r = volume_remote_usage(m, measure_machine, &v, &size, &err);
 
-	return volume_remote_usage(m, measure_machine, &v, &bytes, ret_inodes, &err);
+	*ret_inodes = size.inodes;
+	return r;
 }
 
 FIBER_TEST(volume_usage_of_another_machine)

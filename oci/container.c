@@ -50,8 +50,8 @@ static int read_all(struct creation *c, struct err *err)
 		return err_set(err, ERR_INVALID, "cannot allocate tty if runc will detach without setting console socket");
 	if (!c->process.terminal && c->o->console_socket >= 0)
 		return err_set(err, ERR_INVALID, "cannot use console socket if runc will not detach or allocate tty");
-	if (val_str(c->spec.linux_part, mountLabel).n)
-		return err_set(err, ERR_INVALID, "config.json: linux.mountLabel: it is not supported");
+	if (val_str(c->spec.linux_part, mountLabel).n && !process_has_selinux())
+		return err_set(err, ERR_INVALID, "config.json: linux.mountLabel: selinux is disabled or not supported");
 	r = seccomp_make(val_get(c->spec.linux_part, seccomp), &c->seccomp, err);
 	return r < 0 ? err_wrap(err, r, "config.json: linux.seccomp") : 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -292,7 +293,7 @@ static int configure(int context, str option, struct err *err)
 	return r < 0 ? config_error(context, errno, key.p, err) : 0;
 }
 
-int mount_new(const char *type, const char *source, str list, uint64_t set, struct err *err)
+int mount_new(const char *type, const char *source, str list, const char *label, uint64_t set, struct err *err)
 {
 	CLEANUP(fd_close) int context = fsopen(type, FSOPEN_CLOEXEC);
 	str option;
@@ -307,6 +308,8 @@ int mount_new(const char *type, const char *source, str list, uint64_t set, stru
 		if (option.n && (r = configure(context, option, err)) < 0)
 			return err_wrap(err, r, "%s", type);
 	}
+	if (label && fsconfig(context, FSCONFIG_SET_STRING, "context", label, 0) < 0)
+		return config_error(context, errno, "context", err);
 	if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return config_error(context, errno, type, err);
 	int tree = fsmount(context, FSMOUNT_CLOEXEC, (unsigned)set);
@@ -467,6 +470,16 @@ static int copy_content(const struct mount *m, int target, int tree, struct err 
 	return r;
 }
 
+/* The policy may have one label for all that is in such a file system. */
+static int set_label(int tree, const char *label, struct err *err)
+{
+	char path[PATH_FD_TEXT];
+
+	if (setxattr(path_of_fd(tree, path), "security.selinux", label, strlen(label) + 1, 0) < 0 && errno != EOPNOTSUPP)
+		return err_sys(err, errno, "label %s", label);
+	return 0;
+}
+
 /* A tmpfs over a folder has that folder's mode, if nothing else is said. */
 static int open_new(const struct mount *m, int target, struct err *err)
 {
@@ -478,8 +491,13 @@ static int open_new(const struct mount *m, int target, struct err *err)
 	if (tmpfs && str_find(m->data, STR("mode=")) < 0 && fstat(target, &st) == 0)
 		buf_addf(&list, "%smode=%o", list.n ? "," : "", (unsigned)st.st_mode & 07777);
 	uint64_t late = tmpfs ? MOUNT_ATTR_RDONLY : 0;
-	int tree = mount_new(m->type, *m->source ? m->source : m->type, buf_str(&list), (m->set | m->recursive_set) & ~late, err);
+	/* There is one file system of queues for each IPC namespace, which may be mounted elsewhere already: it gets its label later. */
+	bool queues = str_eq(str_of(m->type), STR("mqueue"));
+	int tree = mount_new(m->type, *m->source ? m->source : m->type, buf_str(&list), queues ? NULL : m->label,
+			     (m->set | m->recursive_set) & ~late, err);
 	int r = tree >= 0 && m->copy ? copy_content(m, target, tree, err) : 0;
+	if (tree >= 0 && queues && m->label)
+		r = set_label(tree, m->label, err);
 	if (r < 0)
 		fd_close(&tree);
 	return r < 0 ? r : tree;

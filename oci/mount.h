@@ -22,6 +22,7 @@ struct mount {
 	size_t propagations;
 	str data;                              /* the file system's own options, with commas */
 	struct val uid_maps, gid_maps;         /* for idmap */
+	const char *label;                     /* SELinux', of a new file system; NULL: the policy's */
 	int tree;                              /* detached; -1: not made yet. Later: what is mounted, while that must be kept */
 	uint64_t id;                           /* of a bind, once it is mounted: as mount_id says */
 };
@@ -38,8 +39,8 @@ int mount_finish(struct mount *m, struct err *err);
 
 /* A detached clone of what fd is; flags: AT_RECURSIVE or 0. */
 int mount_clone(int fd, unsigned flags, struct err *err);
-/* A detached new file system; options with commas. */
-int mount_new(const char *type, const char *source, str options, uint64_t set, struct err *err);
+/* A detached new file system; options with commas; label: SELinux' of all that is in it, or NULL. */
+int mount_new(const char *type, const char *source, str options, const char *label, uint64_t set, struct err *err);
 /* Puts a detached tree on a descriptor. */
 int mount_put(int tree, int target, struct err *err);
 int mount_set(int tree, uint64_t set, uint64_t clear, unsigned flags, struct err *err);

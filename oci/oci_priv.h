@@ -57,6 +57,7 @@ struct rootfs {
 	int *cgroups;                /* detached trees of our cgroup, for mounts of type cgroup; as in cgroup->hierarchies */
 	const struct cgroup *cgroup;
 	unsigned long propagation;   /* linux.rootfsPropagation; 0: none is asked for */
+	const char *label;           /* linux.mountLabel; NULL: none */
 	bool no_pivot;
 };
 
@@ -78,6 +79,7 @@ int devices_open_null(struct err *err);
 
 /* ---- process.c ---- */
 
+bool process_has_selinux(void);
 /* Checks what the kernel must have: AppArmor, SELinux. */
 int process_check(const struct process *p, struct err *err);
 /* Opens the file that takes the label of what is executed, while /proc is there: *ret_fd, -1 if there is none to write. */

@@ -34,7 +34,7 @@ static bool has_apparmor(void)
 /* As it is outside, by process_check: what an exec finds at /sys is the container's, and could say no. */
 static bool apparmor_is_on;
 
-static bool has_selinux(void)
+bool process_has_selinux(void)
 {
 	struct statfs fs;
 	return statfs("/sys/fs/selinux", &fs) == 0 && fs.f_type == SELINUX_MAGIC;
@@ -45,7 +45,7 @@ int process_check(const struct process *p, struct err *err)
 	apparmor_is_on = p->apparmor && has_apparmor();
 	if (p->apparmor && !str_eq(str_of(p->apparmor), STR("unconfined")) && !apparmor_is_on)
 		return err_set(err, ERR_INVALID, "apparmor profile %s is specified in config, but the kernel has no AppArmor", p->apparmor);
-	if (p->selinux && !has_selinux())
+	if (p->selinux && !process_has_selinux())
 		return err_set(err, ERR_INVALID, "selinux label is specified in config, but selinux is disabled or not supported");
 	return 0;
 }

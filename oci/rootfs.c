@@ -20,6 +20,12 @@ static bool is_cgroup(const struct mount *m)
 	return str_eq(str_of(m->type), STR("cgroup")) || str_eq(str_of(m->type), STR("cgroup2"));
 }
 
+/* What is in it has the labels that the policy says, file by file. */
+static bool is_of_kernel(const struct mount *m)
+{
+	return str_eq(str_of(m->type), STR("proc")) || str_eq(str_of(m->type), STR("sysfs"));
+}
+
 /* ---- outside ---- */
 
 static int open_cgroups(struct rootfs *r, struct arena *a, struct err *err)
@@ -62,6 +68,7 @@ static int open_mounts(struct rootfs *r, bool shared, struct arena *a, struct er
 		if ((done = mount_read(*entry, a, m, err)) < 0)
 			return done;
 		r->mounts_n++;
+		m->label = is_of_kernel(m) ? NULL : r->label;
 		default_maps(m, r->spec);
 		if (is_cgroup(m))
 			done = open_cgroups(r, a, err);
@@ -80,6 +87,9 @@ int rootfs_open(struct rootfs *r, const struct spec *s, const struct cgroup *c, 
 
 	r->spec = s;
 	r->cgroup = c;
+	struct val label = val_get(s->linux_part, mountLabel);
+	if (val_as_str(label).n && (done = spec_text(a, label, "linux.mountLabel", &r->label, err)) < 0)
+		return done;
 	r->propagation = mount_propagation(name);
 	if (name.n && !r->propagation)
 		return err_set(err, ERR_INVALID, "config.json: linux.rootfsPropagation: \"" STR_FMT "\" is not known", STR_ARG(name));
@@ -182,7 +192,8 @@ static int mount_cgroups(struct rootfs *r, const struct mount *m, struct err *er
 		done = mount_set(r->cgroups[0], m->set, 0, 0, err);
 		return done < 0 ? done : mount_put(r->cgroups[0], target, err);
 	}
-	CLEANUP(fd_close) int folder = mount_new("tmpfs", "cgroup", STR("mode=755,size=64k"), m->set & ~(uint64_t)MOUNT_ATTR_RDONLY, err);
+	CLEANUP(fd_close) int folder = mount_new("tmpfs", "cgroup", STR("mode=755,size=64k"), r->label,
+						 m->set & ~(uint64_t)MOUNT_ATTR_RDONLY, err);
 	if (folder < 0 || (done = mount_put(folder, target, err)) < 0)
 		return folder < 0 ? folder : done;
 	for (size_t i = 0; i < r->cgroup->n; i++)
@@ -238,8 +249,9 @@ static int mask(struct rootfs *r, const char *path, int null, struct err *err)
 		return target == -ERR_NOT_FOUND ? 0 : target;
 	if (fstat(target, &st) < 0)
 		return err_sys(err, errno, "%s", path);
-	CLEANUP(fd_close) int cover = S_ISDIR(st.st_mode) ? mount_new("tmpfs", "tmpfs", STR("size=0,nr_inodes=2,mode=755"), MOUNT_ATTR_RDONLY, err)
-							  : mount_clone(null, 0, err);
+	CLEANUP(fd_close) int cover = S_ISDIR(st.st_mode) ? mount_new("tmpfs", "tmpfs", STR("size=0,nr_inodes=2,mode=755"), r->label,
+								    MOUNT_ATTR_RDONLY, err) :
+							  mount_clone(null, 0, err);
 	return cover < 0 ? cover : mount_put(cover, target, err);
 }
 

@@ -196,22 +196,20 @@ static struct val annotations_of(const struct sandbox *s, struct arena *a, bool 
 	return val_end_object(&b);
 }
 
+static struct val label(str text) { return text.n ? VAL_STR(text) : VAL_EMPTY; }
+
 /* ---- a container ---- */
 
-static struct val container_process(const struct config_input *in, struct arena *a, struct val args, struct val capabilities,
-				    struct val apparmor)
+static struct val container_process(const struct config_input *in, struct arena *a, struct val args, struct val capabilities)
 {
 	struct val security = val_get(in->config, linux, securityContext), resources = val_get(in->config, linux, resources);
 	str cwd = val_str(in->config, workingDir), of_image = val_str(in->image, WorkingDir);
-	struct val selinux = val_get(security, selinuxOptions);
 
-	if (val_is_nil(selinux))
-		selinux = val_get(sandbox_security(in->sandbox), selinuxOptions);
 	return OBJECT(a, F(terminal, val_of_bool(val_bool(in->config, tty))), F(user, config_user_json(a, &in->user)), F(args, args),
 		      F(env, container_env(in, a)), F(cwd, VAL_STR(cwd.n ? cwd : of_image.n ? of_image : STR("/"))),
 		      F(capabilities, capabilities), F(noNewPrivileges, val_of_bool(val_bool(security, noNewPrivs))),
-		      F(apparmorProfile, apparmor),
-		      F(selinuxLabel, val_bool(security, privileged) ? VAL_EMPTY : config_selinux_label(a, selinux, false)),
+		      F(apparmorProfile, in->apparmor),
+		      F(selinuxLabel, val_bool(security, privileged) ? VAL_EMPTY : label(in->labels.process)),
 		      F(oomScoreAdj, val_is_nil(resources) ? VAL_EMPTY :
 							     val_of_int(config_oom_score_adj(val_int(resources, oomScoreAdj)))));
 }
@@ -224,7 +222,7 @@ static struct val paths_or_none(struct val security, struct val list)
 int config_json_container(const struct config_input *in, struct arena *a, struct val *ret, struct err *err)
 {
 	struct val security = val_get(in->config, linux, securityContext);
-	struct val args, mounts, devices, rules, seccomp, apparmor, capabilities = config_capabilities(a, security);
+	struct val args, mounts, devices, rules, seccomp, capabilities = config_capabilities(a, security);
 	str propagation;
 	int r;
 
@@ -234,8 +232,7 @@ int config_json_container(const struct config_input *in, struct arena *a, struct
 		return r;
 	if ((r = container_args(in, a, &args, err)) < 0 || (r = config_mounts(in, a, &mounts, &propagation, err)) < 0 ||
 	    (r = config_devices(in, a, &devices, &rules, err)) < 0 ||
-	    (r = config_seccomp(a, security, capabilities, &seccomp, err)) < 0 ||
-	    (r = config_apparmor(a, security, &apparmor, err)) < 0)
+	    (r = config_seccomp(a, security, capabilities, &seccomp, err)) < 0)
 		return r;
 	struct val resources = val_with(a, config_resources(a, val_get(in->config, linux, resources)), rules, devices);
 	struct val linux_part =
@@ -243,9 +240,9 @@ int config_json_container(const struct config_input *in, struct arena *a, struct
 		       F(gidMappings, mappings_of(in->sandbox, a, false)), F(devices, devices), F(cgroupsPath, VAL_STR(str_of(in->cgroup))),
 		       F(resources, resources), F(seccomp, seccomp), F(maskedPaths, paths_or_none(security, val_get(security, maskedPaths))),
 		       F(readonlyPaths, paths_or_none(security, val_get(security, readonlyPaths))),
-		       F(rootfsPropagation, propagation.n ? VAL_STR(propagation) : VAL_EMPTY));
+		       F(rootfsPropagation, propagation.n ? VAL_STR(propagation) : VAL_EMPTY), F(mountLabel, label(in->labels.files)));
 	*ret = OBJECT(a, F(ociVersion, VAL_LIT(OCI_VERSION)),
-		      F(process, container_process(in, a, args, capabilities, apparmor)),
+		      F(process, container_process(in, a, args, capabilities)),
 		      F(root, OBJECT(a, F(path, VAL_STR(str_of(in->root))), F(readonly, val_of_bool(val_bool(security, readonlyRootfs))))),
 		      F(mounts, mounts), F(linux, linux_part),
 		      F(annotations, annotations_of(in->sandbox, a, false, val_str(in->config, metadata, name), in->image_name)));
@@ -294,7 +291,8 @@ static struct val sandbox_sysctls(const struct sandbox *s, struct arena *a)
 	return given;
 }
 
-static struct val sandbox_process(const struct sandbox *s, struct val image, struct arena *a, struct val capabilities)
+static struct val sandbox_process(const struct sandbox *s, struct val image, const struct config_labels *labels, struct arena *a,
+				  struct val capabilities)
 {
 	struct val security = sandbox_security(s);
 	struct config_user user = { .uid = (uint32_t)val_int(security, runAsUser, value),
@@ -315,11 +313,12 @@ static struct val sandbox_process(const struct sandbox *s, struct val image, str
 	return OBJECT(a, F(terminal, val_of_bool(false)), F(user, config_user_json(a, &user)), F(args, val_end_list(&args)),
 		      F(env, LIST(a, VAL_LIT(DEFAULT_PATH))), F(cwd, VAL_LIT("/")), F(capabilities, capabilities),
 		      F(noNewPrivileges, val_of_bool(true)),
-		      F(selinuxLabel, config_selinux_label(a, val_get(security, selinuxOptions), false)),
+		      F(selinuxLabel, val_bool(security, privileged) ? VAL_EMPTY : label(labels->process)),
 		      F(oomScoreAdj, val_of_int(config_oom_score_adj(SANDBOX_OOM_SCORE))));
 }
 
-int config_json_sandbox(const struct sandbox *s, const char *root, struct val image, struct arena *a, struct val *ret, struct err *err)
+int config_json_sandbox(const struct sandbox *s, const char *root, struct val image, const struct config_labels *labels, struct arena *a,
+			struct val *ret, struct err *err)
 {
 	struct val capabilities = config_capabilities(a, VAL_EMPTY), seccomp;
 	int r = config_seccomp(a, sandbox_security(s), capabilities, &seccomp, err);
@@ -338,9 +337,9 @@ int config_json_sandbox(const struct sandbox *s, const char *root, struct val im
 				       F(gidMappings, mappings_of(s, a, false)), F(sysctl, sandbox_sysctls(s, a)),
 				       F(cgroupsPath, VAL_STR(str_of(runtime_text(a, "%s/%s", sandbox_cgroup(s, a), s->id)))),
 				       F(resources, resources), F(seccomp, seccomp),
-				       F(maskedPaths, masked), F(readonlyPaths, readonly));
+				       F(maskedPaths, masked), F(readonlyPaths, readonly), F(mountLabel, label(labels->files)));
 	str path = str_of(root ? root : sandbox_own_root(s, a));
-	*ret = OBJECT(a, F(ociVersion, VAL_LIT(OCI_VERSION)), F(process, sandbox_process(s, image, a, capabilities)),
+	*ret = OBJECT(a, F(ociVersion, VAL_LIT(OCI_VERSION)), F(process, sandbox_process(s, image, labels, a, capabilities)),
 		      F(root, OBJECT(a, F(path, VAL_STR(path)), F(readonly, val_of_bool(true)))),
 		      F(hostname, sandbox_host_network(s) ? VAL_EMPTY : VAL_STR(hostname_of(s, a))),
 		      F(mounts, sandbox_mounts(s, root, a)), F(linux, linux_part),

@@ -165,6 +165,7 @@ static int add_wanted(const struct config_input *in, struct arena *a, struct val
 		return 0;
 	}
 	if ((r = source_of(a, val_str(w->mount, hostPath), &source, err)) < 0 ||
+	    (val_bool(w->mount, selinuxRelabel) && (r = config_selinux_relabel(a, source, in->labels.files, err)) < 0) ||
 	    (r = options_of(a, w->mount, source, propagation, &options, err)) < 0)
 		return r;
 	struct val mount = mount_of(a, w->destination, STR("bind"), source, options);
@@ -209,12 +210,12 @@ static void want(struct wanted *w, struct val m, const char *image)
 	w->n++;
 }
 
-/* One that CRI does not have something of its own for. */
-static void want_file(struct wanted *w, const char *destination, const char *source, bool readonly, struct val userns)
+/* One that CRI does not have something of its own for; ours: it is the pod's alone. */
+static void want_file(struct wanted *w, const char *destination, const char *source, bool readonly, bool ours, struct val userns)
 {
 	if (!is_wanted(w, str_of(destination)))
 		want(w, OBJECT(w->arena, F(containerPath, VAL_STR(str_of(destination))), F(hostPath, VAL_STR(str_of(source))),
-			       F(readonly, val_of_bool(readonly)), F(uidMappings, val_get(userns, uids)),
+			       F(readonly, val_of_bool(readonly)), F(selinuxRelabel, val_of_bool(ours)), F(uidMappings, val_get(userns, uids)),
 			       F(gidMappings, val_get(userns, gids))), NULL);
 }
 
@@ -229,10 +230,10 @@ static void want_pod_files(struct wanted *w, const struct config_input *in)
 	/* The pod's own root owns them. */
 	struct val userns = sandbox_userns(s, a) ? val_get(sandbox_namespaces(s), usernsOptions) : VAL_EMPTY;
 
-	want_file(w, "/etc/hostname", runtime_text(a, "%s/hostname", folder), readonly, userns);
-	want_file(w, "/etc/hosts", runtime_text(a, "%s/hosts", folder), readonly, userns);
-	want_file(w, "/etc/resolv.conf", runtime_text(a, "%s/resolv.conf", folder), readonly, userns);
-	want_file(w, "/dev/shm", node_ipc ? "/dev/shm" : sandbox_shm(s, a), false, node_ipc ? VAL_EMPTY : userns);
+	want_file(w, "/etc/hostname", runtime_text(a, "%s/hostname", folder), readonly, true, userns);
+	want_file(w, "/etc/hosts", runtime_text(a, "%s/hosts", folder), readonly, true, userns);
+	want_file(w, "/etc/resolv.conf", runtime_text(a, "%s/resolv.conf", folder), readonly, true, userns);
+	want_file(w, "/dev/shm", node_ipc ? "/dev/shm" : sandbox_shm(s, a), false, !node_ipc, node_ipc ? VAL_EMPTY : userns);
 }
 
 static void add_default(struct val_builder *b, const struct wanted *w, str destination, const char *type, const char *source,

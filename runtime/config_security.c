@@ -1,4 +1,4 @@
-/* Capabilities, seccomp, AppArmor, SELinux. */
+/* Capabilities, seccomp; profiles. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "oci/seccomp.h"
 #include "runtime/config_json.h"
 
-enum { STATUS_MAX = 64 << 10, PROFILE_MAX = 4 << 20, PROFILES_MAX = 16 << 20 };
+enum { STATUS_MAX = 64 << 10, PROFILE_MAX = 4 << 20 };
 
 /* ---- capabilities ---- */
 
@@ -104,15 +104,9 @@ struct val config_capabilities(struct arena *a, struct val security)
 
 /* ---- profiles ---- */
 
-struct profile {
-	enum { PROFILE_NONE, PROFILE_DEFAULT, PROFILE_UNCONFINED, PROFILE_LOCALHOST } kind;
-	str ref;
-};
-
-/* The present form, or the old one: "runtime/default", "docker/default", "unconfined", "localhost/NAME". */
-static int profile_of(struct val now, str old, struct profile *ret, struct err *err)
+int config_profile_of(struct val now, str old, struct config_profile *ret, struct err *err)
 {
-	*ret = (struct profile){ PROFILE_NONE, STR_NONE };
+	*ret = (struct config_profile){ PROFILE_NONE, STR_NONE };
 	if (!val_is_nil(now)) {
 		ret->ref = val_str(now, localhostRef);
 		ret->kind = runtime_is(val_get(now, profileType), "Unconfined") ? PROFILE_UNCONFINED :
@@ -125,7 +119,7 @@ static int profile_of(struct val now, str old, struct profile *ret, struct err *
 	else if (str_eq(old, STR("unconfined")))
 		ret->kind = PROFILE_UNCONFINED;
 	else if (str_starts(old, STR("localhost/")))
-		*ret = (struct profile){ PROFILE_LOCALHOST, str_skip(old, strlen("localhost/")) };
+		*ret = (struct config_profile){ PROFILE_LOCALHOST, str_skip(old, strlen("localhost/")) };
 	else if (old.n)
 		return err_set(err, ERR_INTERNAL, "invalid security profile \"" STR_FMT "\"", STR_ARG(old));
 	return 0;
@@ -148,8 +142,8 @@ static int load_seccomp(struct arena *a, str path, struct val *ret, struct err *
 
 int config_seccomp(struct arena *a, struct val security, struct val capabilities, struct val *ret, struct err *err)
 {
-	struct profile p;
-	int r = profile_of(val_get(security, seccomp), val_str(security, seccompProfilePath), &p, err);
+	struct config_profile p;
+	int r = config_profile_of(val_get(security, seccomp), val_str(security, seccompProfilePath), &p, err);
 
 	*ret = VAL_EMPTY;
 	if (r < 0 || val_bool(security, privileged))
@@ -161,67 +155,4 @@ int config_seccomp(struct arena *a, struct val security, struct val capabilities
 	if (p.kind == PROFILE_DEFAULT)
 		*ret = seccomp_default(a, val_get(capabilities, bounding));
 	return 0;
-}
-
-static bool apparmor_enabled(void)
-{
-	CLEANUP(buf_done) struct buf b = BUF_INIT(64);
-
-	return file_read("/sys/module/apparmor/parameters/enabled", &b, NULL) == 0 && str_starts(buf_str(&b), STR("Y"));
-}
-
-static bool apparmor_loaded(str profile)
-{
-	CLEANUP(buf_done) struct buf b = BUF_INIT(PROFILES_MAX);
-	str text, line;
-
-	if (file_read("/sys/kernel/security/apparmor/profiles", &b, NULL) < 0)
-		return false;
-	text = buf_str(&b);
-	while (text.n) {
-		(void)str_cut(text, '\n', &line, &text);
-		if (str_starts(line, profile) && str_starts(str_skip(line, profile.n), STR(" (")))
-			return true;
-	}
-	return false;
-}
-
-int config_apparmor(struct arena *a, struct val security, struct val *ret_profile, struct err *err)
-{
-	static const str own_profile = STR_INIT("cri-containerd.apparmor.d");
-	struct profile p;
-	int r = profile_of(val_get(security, apparmor), val_str(security, apparmorProfile), &p, err);
-
-	(void)a;
-	*ret_profile = VAL_EMPTY;
-	if (r < 0 || val_bool(security, privileged) || p.kind == PROFILE_UNCONFINED)
-		return r;
-	if (!apparmor_enabled()) {
-		if (p.kind == PROFILE_NONE)
-			return 0;
-		return err_set(err, ERR_INTERNAL, "failed to generate apparmor spec opts: apparmor is not supported");
-	}
-	if (p.kind == PROFILE_LOCALHOST) {
-		if (!apparmor_loaded(p.ref))
-			return err_set(err, ERR_INTERNAL, "failed to generate apparmor spec opts: apparmor profile not found " STR_FMT,
-				       STR_ARG(p.ref));
-		*ret_profile = VAL_STR(p.ref);
-	} else if (apparmor_loaded(own_profile)) {
-		*ret_profile = VAL_STR(own_profile);
-	}
-	return 0;
-}
-
-struct val config_selinux_label(struct arena *a, struct val options, bool of_files)
-{
-	str user = val_str(options, user), role = val_str(options, role), type = val_str(options, type),
-	    level = val_str(options, level);
-
-	if (access("/sys/fs/selinux/enforce", F_OK) < 0 || !level.n)
-		return VAL_EMPTY;
-	user = user.n ? user : STR("system_u");
-	role = of_files ? STR("object_r") : role.n ? role : STR("system_r");
-	type = of_files ? STR("container_file_t") : type.n ? type : STR("container_t");
-	return VAL_STR(arena_printf(a, STR_FMT ":" STR_FMT ":" STR_FMT ":" STR_FMT, STR_ARG(user), STR_ARG(role), STR_ARG(type),
-				    STR_ARG(level)));
 }

@@ -74,7 +74,8 @@ int config_volumes(const struct config_input *in, struct arena *a, struct val *r
 			r = err_sys(err, errno, "the owner of %s", folder);
 		if (r == 0)
 			r = fill(root, inside, folder, err);
-		val_add_item(&b, OBJECT(a, F(containerPath, VAL_STR(str_of(inside))), F(hostPath, VAL_STR(str_of(folder)))));
+		val_add_item(&b, OBJECT(a, F(containerPath, VAL_STR(str_of(inside))), F(hostPath, VAL_STR(str_of(folder))),
+					F(selinuxRelabel, val_of_bool(true))));
 	}
 	if (root >= 0)
 		(void)close(root);

@@ -53,18 +53,18 @@ static int sub_path(const char *root, str path, struct arena *a, const char **re
 }
 
 /* (suspends) Where the root of that image is mounted, with the ids of the pod. */
-static int mount_root(struct container *c, str key, const struct image *image, struct arena *a, const char **ret, struct err *err)
+static int mount_root(struct container *c, str key, const struct image *image, str label, struct arena *a, const char **ret, struct err *err)
 {
 	struct runtime *r = c->runtime;
 	const char *userns = sandbox_userns(c->sandbox, a);
 	int code = snapshot_unpack(r->snapshots, r->images, image, err);
 
-	if (code < 0 || (code = snapshot_mount(r->snapshots, key, image, a, ret, err)) < 0 || !userns)
+	if (code < 0 || (code = snapshot_mount(r->snapshots, key, image, label, a, ret, err)) < 0 || !userns)
 		return code;
-	return userns_map_root(*ret, userns, sandbox_namespaces(c->sandbox), err);
+	return userns_map_root(*ret, userns, sandbox_namespaces(c->sandbox), label, err);
 }
 
-static int mount_image(struct container *c, size_t i, struct val m, struct arena *a, const char **ret, struct err *err)
+static int mount_image(struct container *c, size_t i, struct val m, str label, struct arena *a, const char **ret, struct err *err)
 {
 	struct runtime *r = c->runtime;
 	str name = val_str(m, image, image), path = val_str(m, imageSubPath);
@@ -73,12 +73,12 @@ static int mount_image(struct container *c, size_t i, struct val m, struct arena
 
 	if (code < 0)
 		return err_wrap(err, code, "failed to resolve image \"" STR_FMT "\"", STR_ARG(name));
-	if ((code = mount_root(c, container_image_key(a, c->id, i), &image, a, ret, err)) < 0)
+	if ((code = mount_root(c, container_image_key(a, c->id, i), &image, label, a, ret, err)) < 0)
 		return code;
 	return path.n ? sub_path(*ret, path, a, ret, err) : 0;
 }
 
-static int mount_images(struct container *c, struct arena *a, const char *const **ret, struct err *err)
+static int mount_images(struct container *c, str label, struct arena *a, const char *const **ret, struct err *err)
 {
 	struct val mounts = val_get(container_config(c), mounts);
 	const char **paths = ARENA_ARRAY(a, const char *, val_len(mounts) + 1);
@@ -88,7 +88,7 @@ static int mount_images(struct container *c, struct arena *a, const char *const 
 		struct val m = val_at(mounts, i);
 		paths[i] = NULL;
 		if (val_str(m, image, image).n)
-			r = mount_image(c, i, m, a, &paths[i], err);
+			r = mount_image(c, i, m, label, a, &paths[i], err);
 	}
 	*ret = paths;
 	return r < 0 ? err_wrap(err, r, "failed to mount image volume") : 0;
@@ -162,10 +162,17 @@ static int make(struct container *c, const struct image *image, struct arena *a,
 				   .image_name = val_str(record, imageName), .id = c->id, .folder = container_folder(c, a),
 				   .cgroup = arena_str(a, val_str(record, cgroup)).p };
 	struct bundle_work work = { &in, a, VAL_EMPTY };
+	struct val security = val_get(config, linux, securityContext);
 	int r;
 
-	if ((r = target_pid(c->sandbox, val_get(config, linux, securityContext, namespaceOptions), &in.target_pid, err)) < 0 ||
-	    (r = mount_root(c, str_of(c->id), image, a, &in.root, err)) < 0 || (r = mount_images(c, a, &in.image_mounts, err)) < 0)
+	if ((r = config_selinux(a, val_get(security, selinuxOptions), val_get(sandbox_security(c->sandbox), selinuxOptions), &in.labels,
+				err)) < 0)
+		return err_wrap(err, r, "failed to generate container \"%s\" spec", c->id);
+	if ((r = config_apparmor_load(c->runtime, security, err)) < 0 || (r = config_apparmor(security, &in.apparmor, err)) < 0)
+		return err_wrap(err, r, "failed to get container spec opts");
+	if ((r = target_pid(c->sandbox, val_get(security, namespaceOptions), &in.target_pid, err)) < 0 ||
+	    (r = mount_root(c, str_of(c->id), image, in.labels.files, a, &in.root, err)) < 0 ||
+	    (r = mount_images(c, in.labels.files, a, &in.image_mounts, err)) < 0)
 		return err_wrap(err, r, "failed to create containerd container");
 	if ((r = fiber_blocking(make_config, &work, err)) < 0)
 		return err_wrap(err, r, "failed to generate container \"%s\" spec", c->id);

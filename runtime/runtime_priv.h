@@ -32,6 +32,7 @@ struct runtime {
 	struct cni *cni;
 	struct stream_server *streams;
 	struct list sandboxes, containers;     /* oldest first */
+	bool apparmor_loaded;                  /* the default profile, since this runtime began */
 	struct map sandbox_ids, container_ids;
 	struct map names;                      /* of sandboxes and containers, kept from the moment that they are being made */
 	struct map execs;                      /* processes that somebody waits for */

@@ -137,7 +137,7 @@ static int make_files(void *arg, struct err *err)
 
 /* ---- the first process ---- */
 
-static int image_root(struct sandbox *s, struct arena *a, const char **ret_root, struct val *ret_config, struct err *err)
+static int image_root(struct sandbox *s, str label, struct arena *a, const char **ret_root, struct val *ret_config, struct err *err)
 {
 	const char *userns = sandbox_userns(s, a);
 	struct runtime *r = s->runtime;
@@ -158,8 +158,8 @@ static int image_root(struct sandbox *s, struct arena *a, const char **ret_root,
 	if (code < 0 || (code = snapshot_unpack(r->snapshots, r->images, &image, err)) < 0)
 		return code;
 	*ret_config = val_get(image.config, config);
-	code = snapshot_mount(r->snapshots, str_of(s->id), &image, a, ret_root, err);
-	return code < 0 || !userns ? code : userns_map_root(*ret_root, userns, sandbox_namespaces(s), err);
+	code = snapshot_mount(r->snapshots, str_of(s->id), &image, label, a, ret_root, err);
+	return code < 0 || !userns ? code : userns_map_root(*ret_root, userns, sandbox_namespaces(s), label, err);
 }
 
 static int write_bundle(struct sandbox *s, struct arena *a, struct err *err)
@@ -168,9 +168,12 @@ static int write_bundle(struct sandbox *s, struct arena *a, struct err *err)
 	struct json_encode_options plain = { .plain = true };
 	struct val image = VAL_EMPTY, config;
 	const char *root = NULL;
-	int r = s->runtime->o.sandbox_image ? image_root(s, a, &root, &image, err) : 0;
+	struct config_labels labels;
+	int r = config_selinux(a, val_get(sandbox_security(s), selinuxOptions), VAL_EMPTY, &labels, err);
 
-	if (r < 0 || (r = config_json_sandbox(s, root, image, a, &config, err)) < 0 ||
+	if (r == 0 && s->runtime->o.sandbox_image)
+		r = image_root(s, labels.files, a, &root, &image, err);
+	if (r < 0 || (r = config_json_sandbox(s, root, image, &labels, a, &config, err)) < 0 ||
 	    (r = json_encode(&b, config, &plain, err)) < 0)
 		return r;
 	return store_write_file(runtime_text(a, "%s/config.json", sandbox_state_folder(s, a)), buf_str(&b), 0600, err);
@@ -314,7 +317,7 @@ int sandbox_run(struct runtime *r, struct val config, str handler, char ret_id[R
 		return err_wrap(err, -ERR_INTERNAL, "failed to reserve sandbox name \"" STR_FMT "\"", STR_ARG(name));
 	struct val record = OBJECT(&a, F(id, VAL_STR(str_of(ret_id))), F(name, VAL_STR(name)), F(state, VAL_LIT("creating")),
 				   F(createdAt, val_of_int(clock_wall_ns())), F(runtimeHandler, VAL_STR(handler)),
-				   F(config, config));
+				   F(config, config_selinux_pod(r, &a, config)));
 	CLEANUP(sandbox_unrefp) struct sandbox *s = sandbox_new(r, record);
 	if ((code = file_make_dirs(sandbox_folder(s, &a), 0700, err)) < 0 || (code = sandbox_save(s, err)) < 0 ||
 	    (code = make(s, err)) < 0) {

@@ -32,9 +32,11 @@ void snapshots_free(struct snapshots *s); /* NULL is fine */
 int snapshot_unpack(struct snapshots *s, struct images *m, const struct image *image, struct err *err);
 /*
  * (suspends) Mounts a root for `key` (a container's id): where, in the arena. Again for the same key: the same, also after a restart
- * or a reboot, and of the layers it had at first. -ERR_NOT_FOUND: the image is not unpacked.
+ * or a reboot, and of the layers it had at first. label: SELinux' of all files in it; "": none.
+ * -ERR_NOT_FOUND: the image is not unpacked.
  */
-int snapshot_mount(struct snapshots *s, str key, const struct image *image, struct arena *a, const char **ret_root, struct err *err);
+int snapshot_mount(struct snapshots *s, str key, const struct image *image, str label, struct arena *a, const char **ret_root,
+		   struct err *err);
 /* (suspends) Unmounts and removes what was written; fine when there is none. */
 int snapshot_remove(struct snapshots *s, str key, struct err *err);
 /* (suspends) Removes (as above) all but these; the first failure is returned after all were tried. */

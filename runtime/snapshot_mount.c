@@ -24,6 +24,7 @@ struct overlay {
 	int top;
 	const char *root;                /* the top's path */
 	const char *folder;              /* with upper, work and root in it */
+	const char *label;               /* SELinux'; "": none */
 	const char *const *layers;       /* "layers/<id>/fs" */
 	const char *const *names;        /* "l/<n>" */
 	size_t n;
@@ -56,7 +57,9 @@ static int mount_by_fds(const struct overlay *o, struct err *err)
 	if (r < 0)
 		return r;
 	if (fsconfig(config, FSCONFIG_SET_STRING, "index", "off", 0) < 0 ||
-	    fsconfig(config, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 || fsconfig(config, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+	    fsconfig(config, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 ||
+	    (*o->label && fsconfig(config, FSCONFIG_SET_STRING, "context", o->label, 0) < 0) ||
+	    fsconfig(config, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return err_sys(err, errno, "overlayfs");
 	CLEANUP(fd_closep) int made = fsmount(config, FSMOUNT_CLOEXEC, 0);
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
@@ -90,6 +93,10 @@ static int mount_by_text(const struct overlay *o, struct err *err)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct text_mount t = { .o = o, .options = BUF_INIT(OPTIONS_MAX), .at = arena_printf(&a, "%s/root", o->folder).p };
 	pthread_t thread;
+	if (strchr(o->label, '"'))
+		return err_set(err, ERR_INVALID, "%s cannot be a label", o->label);
+	if (*o->label)
+		buf_addf(&t.options, "context=\"%s\",", o->label);
 	buf_addf(&t.options, "index=off,metacopy=off,upperdir=%s/upper,workdir=%s/work,lowerdir=", o->folder, o->folder);
 	for (size_t i = o->n; i-- > 0;)
 		buf_addf(&t.options, "%s%s", o->names[i], i ? ":" : "");
@@ -135,8 +142,8 @@ static int short_name(struct arena *a, const char *root, const char *id, const c
 	return 0;
 }
 
-int snapshot_overlay(int top, const char *root, enum snapshot_mode mode, const char *key, const char (*ids)[SNAPSHOT_ID + 1], size_t n,
-		     struct err *err)
+int snapshot_overlay(int top, const char *root, enum snapshot_mode mode, const char *key, str label, const char (*ids)[SNAPSHOT_ID + 1],
+		     size_t n, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const char *folder = arena_printf(&a, "mounts/%s", key).p;
@@ -155,7 +162,7 @@ int snapshot_overlay(int top, const char *root, enum snapshot_mode mode, const c
 	}
 	if (r < 0)
 		return r;
-	struct overlay o = { top, root, folder, layers + first, names + first, n - first };
+	struct overlay o = { top, root, folder, arena_str(&a, label).p, layers + first, names + first, n - first };
 	if (!n) {
 		layers[0] = names[0] = "empty";
 		o.n = 1;
@@ -222,7 +229,7 @@ int snapshot_unmount(const char *root, const char *folder, struct err *err)
 static int try_mode(int top, const char *root, enum snapshot_mode mode, struct err *err)
 {
 	static const char *const layers[] = { "tmp/probe/lower" };
-	struct overlay o = { top, root, "tmp/probe", layers, layers, 1 };
+	struct overlay o = { top, root, "tmp/probe", "", layers, layers, 1 };
 	int r = mount_overlay(&o, mode, err);
 	return r < 0 ? r : snapshot_unmount(root, "tmp/probe", err);
 }

@@ -3,7 +3,7 @@
  *
  *	snapshot.c         opening, collecting      snapshot_unpack.c   layers of an image
  *	snapshot_root.c    roots of containers      snapshot_mount.c    overlayfs
- *	snapshot_walk.c    trees: counting, copying
+ *	snapshot_walk.c    trees: counting, labelling, copying
  *
  * The maps belong to the loop's thread. The thread pool works on folders, by what it is told; whoever works on a layer or a root has
  * marked it before (`ready` is false, `busy`), so that nobody else does.
@@ -81,9 +81,9 @@ int snapshot_link(int top, uint64_t number, const char *id, struct err *err);
 
 /* ---- snapshot_mount.c; all of it blocks ---- */
 
-/* Mounts mounts/<key>/root, unless it is mounted. ids: lowest first. */
-int snapshot_overlay(int top, const char *root, enum snapshot_mode mode, const char *key, const char (*ids)[SNAPSHOT_ID + 1], size_t n,
-		     struct err *err);
+/* Mounts mounts/<key>/root, unless it is mounted. ids: lowest first. label: SELinux', or "". */
+int snapshot_overlay(int top, const char *root, enum snapshot_mode mode, const char *key, str label, const char (*ids)[SNAPSHOT_ID + 1],
+		     size_t n, struct err *err);
 /* Unmounts everything at and below a folder, whoever mounted it. */
 int snapshot_unmount(const char *root, const char *folder, struct err *err);
 /* What works here. */
@@ -104,6 +104,8 @@ struct snapshot_visitor {
 int snapshot_walk(int top, const struct snapshot_visitor *v, void *arg, struct err *err);
 /* Bytes on disk and inodes of a tree, its top included; what changes meanwhile may be counted or not. */
 int snapshot_count(int top, uint64_t *ret_bytes, uint64_t *ret_inodes, struct err *err);
+/* SELinux' label for a file, or a folder and all that is in it (a descriptor, O_PATH will do). File systems that have none are left alone. */
+int snapshot_label(int top, const char *label, struct err *err);
 /* One file (no folder) of a folder into another, with all that belongs to it. */
 int snapshot_copy_file(int from, const char *name, int to, const struct stat *st, struct err *err);
 /* All that is in a tree, and the top's own owner and mode, into an empty folder. */

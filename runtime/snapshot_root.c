@@ -20,6 +20,7 @@ struct root_work {
 	bool copy, made;
 	const char (*ids)[SNAPSHOT_ID + 1];
 	size_t n_ids;
+	str label;
 	uint64_t bytes, inodes;
 };
 
@@ -94,6 +95,16 @@ static int make_root(const struct root_work *w, struct err *err)
 	return r;
 }
 
+/* There is no mount that could have the label. */
+static int label_copy(const struct root_work *w, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	if (!w->label.n)
+		return 0;
+	CLEANUP(fd_closep) int fd = path_open(w->top, arena_printf(&a, "mounts/%s/root", w->key).p, O_PATH | O_DIRECTORY, err);
+	return fd < 0 ? fd : snapshot_label(fd, arena_str(&a, w->label).p, err);
+}
+
 static int mount_root(void *arg, struct err *err)
 {
 	struct root_work *w = arg;
@@ -101,7 +112,7 @@ static int mount_root(void *arg, struct err *err)
 	if (r < 0)
 		return r;
 	w->made = true;
-	return w->copy ? 0 : snapshot_overlay(w->top, w->path, w->mode, w->key, w->ids, w->n_ids, err);
+	return w->copy ? label_copy(w, err) : snapshot_overlay(w->top, w->path, w->mode, w->key, w->label, w->ids, w->n_ids, err);
 }
 
 static int remove_root(void *arg, struct err *err)
@@ -149,10 +160,11 @@ static struct root_work work_of(struct snapshots *s, const struct snapshot_root 
 }
 
 /* (suspends) */
-static int work_on(struct snapshots *s, struct snapshot_root *root, int (*fn)(void *arg, struct err *err), struct root_work *w,
+static int work_on(struct snapshots *s, struct snapshot_root *root, int (*fn)(void *arg, struct err *err), str label, struct root_work *w,
 		   struct err *err)
 {
 	*w = work_of(s, root);
+	w->label = label;
 	root->busy = true;
 	int r = fiber_blocking(fn, w, err);
 	root->busy = false;
@@ -191,7 +203,8 @@ static int new_root(struct snapshots *s, str key, const struct image *image, str
 	return 0;
 }
 
-int snapshot_mount(struct snapshots *s, str key, const struct image *image, struct arena *a, const char **ret_root, struct err *err)
+int snapshot_mount(struct snapshots *s, str key, const struct image *image, str label, struct arena *a, const char **ret_root,
+		   struct err *err)
 {
 	struct snapshot_root *root;
 	struct root_work w;
@@ -200,7 +213,7 @@ int snapshot_mount(struct snapshots *s, str key, const struct image *image, stru
 		r = new_root(s, key, image, &root, err);
 	if (r < 0)
 		return r;
-	r = work_on(s, root, mount_root, &w, err);
+	r = work_on(s, root, mount_root, label, &w, err);
 	root->made = root->made || w.made;
 	if (r < 0) {
 		if (!root->made)
@@ -218,7 +231,7 @@ int snapshot_remove(struct snapshots *s, str key, struct err *err)
 	int r = wait_for(s, key, &root, err);
 	if (r < 0 || !root)
 		return r;
-	r = work_on(s, root, remove_root, &w, err);
+	r = work_on(s, root, remove_root, STR_NONE, &w, err);
 	if (r < 0)
 		return err_wrap(err, r, "root of " STR_FMT, STR_ARG(key));
 	forget(s, root);
@@ -234,7 +247,7 @@ int snapshot_usage(struct snapshots *s, str key, uint64_t *ret_bytes, uint64_t *
 		r = err_set(err, ERR_NOT_FOUND, "snapshot \"" STR_FMT "\" not found", STR_ARG(key));
 	if (r < 0)
 		return r;
-	if ((r = work_on(s, root, count_root, &w, err)) < 0)
+	if ((r = work_on(s, root, count_root, STR_NONE, &w, err)) < 0)
 		return err_wrap(err, r, "root of " STR_FMT, STR_ARG(key));
 	*ret_bytes = w.bytes;
 	*ret_inodes = w.inodes;

@@ -87,7 +87,7 @@ static const char *mount_root(struct world *w, const char *key)
 {
 	const char *root;
 	struct err err = ERR_INIT;
-	if (snapshot_mount(w->snapshots, str_of(key), &w->image, &w->arena, &root, &err) < 0)
+	if (snapshot_mount(w->snapshots, str_of(key), &w->image, STR_NONE, &w->arena, &root, &err) < 0)
 		fail_msg("%s", err.msg);
 	return root;
 }
@@ -252,10 +252,10 @@ FIBER_TEST_IF(geteuid() == 0, snapshot_wrong_layer)
 	w.diff_ids[1] = w.diff_ids[0];
 	CHECK_INT(snapshot_unpack(w.snapshots, w.images, &w.image, &err), -ERR_INVALID);
 	CHECK(str_find(err_str(&err), STR("wrong diff id calculated on extraction")) >= 0);
-	CHECK_INT(snapshot_mount(w.snapshots, STR("x"), &w.image, &w.arena, &root, &err), -ERR_NOT_FOUND);
+	CHECK_INT(snapshot_mount(w.snapshots, STR("x"), &w.image, STR_NONE, &w.arena, &root, &err), -ERR_NOT_FOUND);
 	static const char *const bad[] = { "", ".", "..", "a/b", "a b", "a:b" };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK_INT(snapshot_mount(w.snapshots, str_of(bad[i]), &w.image, &w.arena, &root, &err), -ERR_INVALID);
+		CHECK_INT(snapshot_mount(w.snapshots, str_of(bad[i]), &w.image, STR_NONE, &w.arena, &root, &err), -ERR_INVALID);
 	close_world(&w);
 }
 

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,6 +18,8 @@
 #include "runtime/snapshot_priv.h"
 
 enum { FOLDERS_MAX = 256 << 20, DEPTH_MAX = 65536, COUNT_TRIES = 5, COPY_BLOCK = 64 << 10 };
+
+#define SELINUX_XATTR "security.selinux"
 
 struct level {
 	struct level *above;
@@ -133,6 +136,38 @@ int snapshot_walk(int top, const struct snapshot_visitor *v, void *arg, struct e
 	while (r == 0 && w.level)
 		r = w.level->at < w.level->folders.n ? go_down(&w, err) : go_up(&w, err);
 	return r;
+}
+
+/* ---- labels ---- */
+
+/* Some file systems have no labels, or one for all that is in them. */
+static int label_failed(const char *name, struct err *err)
+{
+	return errno == EOPNOTSUPP || errno == ENOENT ? 0 : err_sys(err, errno, "label %s", name);
+}
+
+static int label_entry(void *arg, int folder, const char *name, const struct stat *st, struct err *err)
+{
+	const str *label = arg;
+	char link[PATH_FD_TEXT];
+	CLEANUP(buf_done) struct buf path = BUF_INIT(PATH_FD_TEXT + NAME_MAX + 1);
+	(void)st;
+	buf_addf(&path, "%s/%s", path_of_fd(folder, link), name);
+	return lsetxattr(path.p, SELINUX_XATTR, label->p, label->n + 1, 0) < 0 ? label_failed(name, err) : 0;
+}
+
+int snapshot_label(int top, const char *label, struct err *err)
+{
+	static const struct snapshot_visitor visitor = { .entry = label_entry };
+	str text = str_of(label);
+	char link[PATH_FD_TEXT];
+	struct stat st;
+	if (fstat(top, &st) < 0)
+		return err_sys(err, errno, "stat");
+	int r = S_ISDIR(st.st_mode) ? snapshot_walk(top, &visitor, &text, err) : 0;
+	if (r < 0)
+		return r;
+	return setxattr(path_of_fd(top, link), SELINUX_XATTR, label, text.n + 1, 0) < 0 ? label_failed("the top", err) : 0;
 }
 
 /* ---- files with several names ---- */

@@ -29,8 +29,8 @@ int userns_remove(const char *user, struct err *err);
 /* (suspends) Why there are none here: the kernel, or the file system of the folder of the snapshots (snapshot.h). */
 int userns_probe(const char *snapshots, struct err *err);
 
-/* (suspends) The root that snapshot_mount has mounted, mounted anew with the namespace's ids. options: the mappings. */
-int userns_map_root(const char *root, const char *user, struct val options, struct err *err);
+/* (suspends) The root that snapshot_mount has mounted, mounted anew with the namespace's ids. options: the mappings; label: as there. */
+int userns_map_root(const char *root, const char *user, struct val options, str label, struct err *err);
 /* Whether a path of the node can be mounted with other ids; blocks. -ERR_INVALID: its file system cannot. */
 int userns_check_source(const char *path, const char *user, struct err *err);
 

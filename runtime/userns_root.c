@@ -24,6 +24,7 @@ struct mapping {
 	const char *root, *folder;       /* mounts/<key>/root, and the folder that it is in */
 	int user;
 	struct val userns;
+	str label;                       /* SELinux'; "": none */
 };
 
 static uid_t map_id(struct val mappings, uid_t id)
@@ -89,6 +90,7 @@ static int make_overlay(const struct mapping *m, str layers, struct err *err)
 		return r;
 	if (fsconfig(config, FSCONFIG_SET_STRING, "index", "off", 0) < 0 ||
 	    fsconfig(config, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 ||
+	    (m->label.n && fsconfig(config, FSCONFIG_SET_STRING, "context", arena_str(m->arena, m->label).p, 0) < 0) ||
 	    fsconfig(config, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return err_sys(err, errno, "overlayfs over id-mapped layers");
 	int made = fsmount(config, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
@@ -112,13 +114,13 @@ static int map_root(void *arg, struct err *err)
 	return move_mount(made, "", AT_FDCWD, m->root, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? err_sys(err, errno, "mount %s", m->root) : 0;
 }
 
-int userns_map_root(const char *root, const char *user, struct val options, struct err *err)
+int userns_map_root(const char *root, const char *user, struct val options, str label, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	CLEANUP(fd_closep) int fd = open(user, O_RDONLY | O_CLOEXEC);
 	str path = str_of(root);
 	struct mapping m = { &a, root, arena_str(&a, str_head(path, (size_t)MAX(str_rchr(path, '/'), (ptrdiff_t)0))).p, fd,
-			     val_get(options, usernsOptions) };
+			     val_get(options, usernsOptions), label };
 
 	if (fd < 0)
 		return err_sys(err, errno, "open %s", user);
