@@ -237,6 +237,45 @@ static int ensure_confs(struct arena *a, const struct pki_options *o, struct err
 	return written;
 }
 
+static int make_client(const struct pki_options *o, const struct key_pair *ca, const char *user, const char *group, str ca_text, const char *path,
+		       struct err *err)
+{
+	const struct cert_request q = { .common_name = user, .organization = group, .for_clients = true, .days = LEAF_DAYS };
+	CLEANUP(buf_done) struct buf cert = BUF_INIT(PEM_MAX), key = BUF_INIT(PEM_MAX), conf = BUF_INIT(PEM_MAX);
+	CLEANUP(key_pair_done) struct key_pair p = { 0 };
+	int r;
+
+	if ((r = key_make(&p.key, err)) < 0 || (r = cert_make(&q, p.key, ca, &p.cert, err)) < 0 || (r = cert_pem(p.cert, &cert, err)) < 0 ||
+	    (r = key_pem(p.key, &key, err)) < 0)
+		return r;
+	kubeconfig_build(&conf, o->server, ca_text, user, buf_str(&cert), buf_str(&key));
+	r = file_write(path, buf_str(&conf), 0600, err);
+	OPENSSL_cleanse(key.p, key.n);
+	OPENSSL_cleanse(conf.p, conf.n);
+	return r;
+}
+
+int pki_client_conf(const struct pki_options *o, const char *user, const char *group, const char *path, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	CLEANUP(buf_done) struct buf was = BUF_INIT(PEM_MAX), ca_text = BUF_INIT(PEM_MAX);
+	CLEANUP(key_pair_done) struct key_pair ca = { 0 };
+	int r = file_read(path, &was, err);
+
+	if (r < 0 && r != -ERR_NOT_FOUND)
+		return r;
+	bool there = r == 0;
+	if ((r = file_read(cert_path(&a, o->dir, "ca"), &ca_text, err)) < 0)
+		return r;
+	if (there && kubeconfig_fits(buf_str(&was), o->server, buf_str(&ca_text), STR_NONE))
+		return 0;
+	if ((r = read_pair(&a, o->dir, "ca", &ca, err)) < 0)
+		return r;
+	if (!ca.key)
+		return err_set(err, ERR_NOT_FOUND, "%s/pki/ca.key is missing, and the certificate in %s has to be signed with it", o->dir, path);
+	return make_client(o, &ca, user, group, buf_str(&ca_text), path, err);
+}
+
 /* ---- all of it ---- */
 
 static int ensure_members(struct arena *a, const struct pki_options *o, struct key_pair *pairs, struct err *err)

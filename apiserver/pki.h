@@ -45,6 +45,12 @@ int pki_ensure(const struct pki_options *o, struct err *err);
 /* (suspends, until canceled) pki_ensure every hour; errors are logged. */
 int pki_renew_run(const struct pki_options *o, struct err *err);
 
+/*
+ * Writes a kubeconfig with a new client certificate of DIR's authority, for this user of this group, unless there is one for this server and
+ * this authority already: whoever uses it may have renewed its certificate since. Blocks.
+ */
+int pki_client_conf(const struct pki_options *o, const char *user, const char *group, const char *path, struct err *err);
+
 /* "DIR/pki/NAME", in the arena. */
 const char *pki_path(struct arena *a, const char *dir, const char *name);
 const char *pki_admin_conf(struct arena *a, const char *dir);

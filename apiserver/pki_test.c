@@ -217,3 +217,31 @@ TEST(pki_leaves_alone)
 	CHECK_INT(ensure(&p), 0);
 	place_done(&p);
 }
+
+TEST(pki_client_confs)
+{
+	struct place p;
+	struct err err = ERR_INIT;
+
+	place_init(&p);
+	CHECK(ensure(&p) > 0);
+	const char *path = arena_printf(&p.arena, "%s/kubelet.conf", p.dir).p;
+	CHECK_INT(pki_client_conf(&p.options, "system:node:n1", "system:nodes", path, &err), 0);
+	str first = content(&p, path);
+	CHECK(str_find(first, STR("name: system:node:n1@kubernetes")) > 0);
+	CHECK(str_find(first, str_of(p.options.server)) > 0);
+	CHECK_INT(mode_of(&p, path), 0600);
+
+	/* It stays, whatever its user has made of it, until server or authority are others. */
+	CHECK_INT(pki_client_conf(&p.options, "system:node:n1", "system:nodes", path, &err), 0);
+	CHECK(str_eq(content(&p, path), first));
+	p.options.server = "https://10.9.8.7:7443";
+	CHECK_INT(pki_client_conf(&p.options, "system:node:n1", "system:nodes", path, &err), 0);
+	CHECK(!str_eq(content(&p, path), first));
+
+	remove_file(&p, "ca.key");
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(pki_client_conf(&p.options, "system:node:n1", "system:nodes", path, &err), -ERR_NOT_FOUND);
+	CHECK(str_find(err_str(&err), STR("ca.key is missing")) > 0);
+	place_done(&p);
+}

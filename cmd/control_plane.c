@@ -5,8 +5,12 @@
  */
 #include "cmd/control_plane.h"
 
+#include <errno.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "apiserver/request.h"
 #include "base/log.h"
@@ -114,10 +118,8 @@ static void complete_options(struct control_plane *p)
 
 	if (!o->root_ca_file && p->api.pki.needs & PKI_SERVING)
 		o->root_ca_file = ca;
-	if (!o->signing_cert_file && p->api.pki.needs & PKI_CLIENTS) {
-		o->signing_cert_file = ca;
-		o->signing_key_file = pki_path(p->api.arena, p->api.flags.data_dir, "ca.key");
-	}
+	if (!o->signing.cert && p->api.pki.needs & PKI_CLIENTS)
+		o->signing = (struct signing_files){ ca, pki_path(p->api.arena, p->api.flags.data_dir, "ca.key") };
 	if (!o->service_account_key_file)
 		o->service_account_key_file = server->authn.service_account_signing_key_file;
 	if (!o->service_cidr)
@@ -227,6 +229,20 @@ static int serve(void *arg, struct err *err)
 
 /* ---- the command ---- */
 
+/* Before anything else is done: nothing of root's is open yet, and there is one thread. What is given up cannot be had back. */
+static int become(int64_t user, struct err *err)
+{
+	uid_t id = (uid_t)user;
+
+	if (!user)
+		return 0;
+	for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability++)
+		;
+	if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_sys(err, errno, "becoming user %u, which --run-as asks for", id);
+	return 0;
+}
+
 static int complete(struct control_plane *p)
 {
 	const struct command *c = &cmd_control_plane;
@@ -237,7 +253,7 @@ static int complete(struct control_plane *p)
 		r = cmd_usage(c, "%s", err.msg);
 	if (r == 0)
 		r = controller_manager_complete(c, &p->manager.flags, &p->manager.options);
-	return r == 0 ? kube_scheduler_complete(c, &p->scheduler.flags, p->api.arena, &p->scheduler.config) : r;
+	return r == 0 ? kube_scheduler_complete(c, &p->scheduler.flags, p->api.arena, &p->scheduler.config, &p->scheduler.gates) : r;
 }
 
 static int run_command(int argc, char **argv)
@@ -256,6 +272,8 @@ static int run_command(int argc, char **argv)
 		printf("Kubernetes %s\n", KUBERNETES_VERSION);
 		return 0;
 	}
+	if (become(p->own.run_as, &err) < 0)
+		return cmd_fail(&cmd_control_plane, &err);
 	if ((r = complete(p)) == 0) {
 		if (later.n)
 			log_warn("flags are accepted, but have no effect yet", KV("flags", buf_str(&later)));

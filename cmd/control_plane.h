@@ -8,7 +8,13 @@
 #include "cmd/kube_scheduler.h"
 
 /* One run of the command. */
+/* What flags of its own say. */
+struct control_plane_own {
+	int64_t run_as;               /* 0: who we are */
+};
+
 struct control_plane {
+	struct control_plane_own own;
 	struct kube_apiserver api;
 	struct controller_manager manager;
 	struct kube_scheduler scheduler;

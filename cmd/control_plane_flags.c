@@ -11,7 +11,14 @@ struct source {
 	size_t port, port_end;       /* where the port's members are */
 };
 
+static const struct flag own_flags[] = {
+	FLAG_GROUP("Process"),
+	{ "run-as", FLAG_INT, FLAG_WORKS, offsetof(struct control_plane_own, run_as), "0", "number of the user to become, without any privilege; started as root only" },
+	{ NULL, FLAG_HEADING, FLAG_WORKS, 0, NULL, NULL },
+};
+
 static const struct source sources[] = {
+	{ own_flags, AT(own), NULL, NULL, 0, 0 },
 	{ kube_apiserver_flags, AT(api.flags), NULL, NULL, 0, 0 },
 	{ controller_manager_flags, AT(manager.flags), "controller-manager-", "Controllers: ", AT(manager.flags.server),
 	  AT(manager.flags.server) + sizeof(struct component_server_flags) },

@@ -33,7 +33,7 @@ static int one(struct arena *a, struct val v, const struct field *f, struct val 
 	if (f->kind == KIND_MESSAGE)
 		return message(a, v, f->type, ret, err);
 	if (f->kind == KIND_ENUM && val_is(v, VAL_INT))
-		for (const struct enum_value *e = f->enum_values; e->name.n; e++)
+		for (const struct enum_value *e = f->facts->enum_values; e->name.n; e++)
 			if (e->number == val_as_int(v))
 				*ret = VAL_STR(e->name);
 	return 0;

@@ -1,10 +1,9 @@
 /* All flags of kube-apiserver 1.36, and ours. Groups and defaults are Kubernetes'. */
 #include "cmd/kube_apiserver.h"
 
+#include "cmd/flags_component.h"
+
 #define AT(member) FLAG_WORKS, offsetof(struct kube_apiserver_flags, member)
-#define TUNING FLAG_TUNING, 0
-#define LATER FLAG_LATER, 0
-#define REFUSED FLAG_REFUSED, 0
 
 /* The two places that audit events go to have the same flags. */
 #define AUDIT_BACKEND(backend_, mode_, batch_, throttle_) \
@@ -29,15 +28,13 @@ const struct flag kube_apiserver_flags[] = {
 	{ "cors-allowed-origins", FLAG_LIST, REFUSED, NULL, "regular expressions of origins for CORS" },
 	{ "default-not-ready-toleration-seconds", FLAG_INT, AT(admission.not_ready_toleration_s), "300", "how long pods that do not say stay on a node that is not ready" },
 	{ "default-unreachable-toleration-seconds", FLAG_INT, AT(admission.unreachable_toleration_s), "300", "the same for a node that does not answer" },
-	{ "emulated-version", FLAG_LIST, REFUSED, NULL, "behave as an older version" },
-	{ "emulation-forward-compatible", FLAG_BOOL, REFUSED, "false", "with --emulated-version: also serve newer versions of APIs" },
+	EMULATION_FLAGS,
 	{ "external-hostname", FLAG_STRING, AT(external_hostname), NULL, "host name for external URLs; also put into the serving certificate" },
 	{ "feature-gates", FLAG_LIST, AT(feature_gates), NULL, "features to switch on or off: A=true,B=false" },
 	{ "goaway-chance", FLAG_FLOAT, TUNING, "0", "part of HTTP/2 requests after which the client is asked to connect anew" },
 	{ "livez-grace-period", FLAG_DURATION, TUNING, "0s", "how long /livez says ok while starting" },
 	{ "max-mutating-requests-inflight", FLAG_INT, AT(max_mutating_requests_inflight), "200", "writes at work at the same time; 0: no limit" },
 	{ "max-requests-inflight", FLAG_INT, AT(max_requests_inflight), "400", "reads at work at the same time; 0: no limit" },
-	{ "min-compatibility-version", FLAG_LIST, REFUSED, NULL, "oldest version of other components to work with" },
 	{ "min-request-timeout", FLAG_INT, AT(min_request_timeout_s), "1800", "seconds that a watch without timeout lives at least" },
 	{ "request-timeout", FLAG_DURATION, AT(request_timeout_ns), "1m0s", "how long a request may take, if it does not say" },
 	{ "runtime-config-emulation-forward-compatible", FLAG_BOOL, REFUSED, "false", "with --emulated-version: see --runtime-config" },
@@ -160,21 +157,9 @@ const struct flag kube_apiserver_flags[] = {
 	{ "disable-admission-plugins", FLAG_LIST, AT(admission.disable), NULL, "admission plugins to leave out" },
 	{ "enable-admission-plugins", FLAG_LIST, AT(admission.enable), NULL, "admission plugins besides the default ones" },
 
-	FLAG_GROUP("Metrics"),
-	{ "allow-metric-labels", FLAG_ARRAY, TUNING, NULL, "values that labels of metrics may have" },
-	{ "allow-metric-labels-manifest", FLAG_STRING, TUNING, NULL, "the same from a file" },
-	{ "disabled-metrics", FLAG_LIST, TUNING, NULL, "metrics to leave out" },
-	{ "show-hidden-metrics-for-version", FLAG_STRING, TUNING, NULL, "show metrics that were hidden in this version" },
+	METRICS_FLAGS,
 
-	FLAG_GROUP("Logs"),
-	{ "log-flush-frequency", FLAG_DURATION, TUNING, "5s", "how often the log is written out; always at once here" },
-	{ "log-json-info-buffer-size", FLAG_STRING, TUNING, "0", "buffer of JSON logs" },
-	{ "log-json-split-stream", FLAG_BOOL, TUNING, "false", "JSON logs: information to standard output, errors to standard error" },
-	{ "log-text-info-buffer-size", FLAG_STRING, TUNING, "0", "buffer of text logs" },
-	{ "log-text-split-stream", FLAG_BOOL, TUNING, "false", "text logs: information to standard output, errors to standard error" },
-	{ "logging-format", FLAG_STRING, AT(logging_format), "text", "text or json" },
-	{ "v", FLAG_INT, AT(verbosity), "0", "how much is logged; from 4 on also what is for debugging" },
-	{ "vmodule", FLAG_LIST, TUNING, NULL, "the same for some source files" },
+	LOGS_FLAGS(AT(logging_format), AT(verbosity)),
 
 	FLAG_GROUP("Traces"),
 	{ "tracing-config-file", FLAG_STRING, REFUSED, NULL, "file that says where traces are sent" },

@@ -15,8 +15,8 @@ struct controller_manager_flags {
 	struct component_server_flags server;
 	const char *const *controllers, *const *feature_gates;
 	bool use_accounts, allocate_node_cidrs;
-	const char *cluster_name, *cluster_cidr, *service_cidr, *root_ca_file, *signing_cert_file, *signing_key_file, *account_key_file,
-		*provisioner_root;
+	const char *cluster_name, *cluster_cidr, *service_cidr, *root_ca_file, *account_key_file, *provisioner_root;
+	struct signing_files signing, signing_of[SIGNER_MAX];
 	int64_t signing_ns, legacy_token_ns, node_mask, node_mask_v4, node_mask_v6, monitor_period_ns, monitor_grace_ns, startup_grace_ns, large_cluster_size,
 		terminated_pods;
 	double eviction_rate, secondary_eviction_rate, unhealthy_zone;

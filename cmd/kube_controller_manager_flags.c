@@ -3,11 +3,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cmd/flags_component.h"
 
 #define AT(member) FLAG_WORKS, offsetof(struct controller_manager_flags, member)
-#define TUNING FLAG_TUNING, 0
-#define LATER FLAG_LATER, 0
-#define REFUSED FLAG_REFUSED, 0
 #define WORKERS(name, initial, what) { name, FLAG_INT, TUNING, initial, what " at a time" }
 
 const struct flag controller_manager_flags[] = {
@@ -61,17 +59,17 @@ const struct flag controller_manager_flags[] = {
 	{ "unhealthy-zone-threshold", FLAG_FLOAT, AT(unhealthy_zone), "0.55", "part of a zone's nodes that make it not healthy" },
 
 	FLAG_GROUP("Certificates and service accounts"),
-	{ "cluster-signing-cert-file", FLAG_STRING, AT(signing_cert_file), NULL, "certificate of the authority that signs requests" },
+	{ "cluster-signing-cert-file", FLAG_STRING, AT(signing.cert), NULL, "certificate of the authority that signs requests" },
 	{ "cluster-signing-duration", FLAG_DURATION, AT(signing_ns), "8760h0m0s", "longest life of what it signs" },
-	{ "cluster-signing-key-file", FLAG_STRING, AT(signing_key_file), NULL, "its key" },
-	{ "cluster-signing-kube-apiserver-client-cert-file", FLAG_STRING, LATER, NULL, "another one for kubernetes.io/kube-apiserver-client" },
-	{ "cluster-signing-kube-apiserver-client-key-file", FLAG_STRING, LATER, NULL, "its key" },
-	{ "cluster-signing-kubelet-client-cert-file", FLAG_STRING, LATER, NULL, "another one for kubernetes.io/kube-apiserver-client-kubelet" },
-	{ "cluster-signing-kubelet-client-key-file", FLAG_STRING, LATER, NULL, "its key" },
-	{ "cluster-signing-kubelet-serving-cert-file", FLAG_STRING, LATER, NULL, "another one for kubernetes.io/kubelet-serving" },
-	{ "cluster-signing-kubelet-serving-key-file", FLAG_STRING, LATER, NULL, "its key" },
-	{ "cluster-signing-legacy-unknown-cert-file", FLAG_STRING, LATER, NULL, "another one for kubernetes.io/legacy-unknown" },
-	{ "cluster-signing-legacy-unknown-key-file", FLAG_STRING, LATER, NULL, "its key" },
+	{ "cluster-signing-key-file", FLAG_STRING, AT(signing.key), NULL, "its key" },
+	{ "cluster-signing-kube-apiserver-client-cert-file", FLAG_STRING, AT(signing_of[SIGNER_CLIENT].cert), NULL, "another one for kubernetes.io/kube-apiserver-client" },
+	{ "cluster-signing-kube-apiserver-client-key-file", FLAG_STRING, AT(signing_of[SIGNER_CLIENT].key), NULL, "its key" },
+	{ "cluster-signing-kubelet-client-cert-file", FLAG_STRING, AT(signing_of[SIGNER_KUBELET_CLIENT].cert), NULL, "another one for kubernetes.io/kube-apiserver-client-kubelet" },
+	{ "cluster-signing-kubelet-client-key-file", FLAG_STRING, AT(signing_of[SIGNER_KUBELET_CLIENT].key), NULL, "its key" },
+	{ "cluster-signing-kubelet-serving-cert-file", FLAG_STRING, AT(signing_of[SIGNER_KUBELET_SERVING].cert), NULL, "another one for kubernetes.io/kubelet-serving" },
+	{ "cluster-signing-kubelet-serving-key-file", FLAG_STRING, AT(signing_of[SIGNER_KUBELET_SERVING].key), NULL, "its key" },
+	{ "cluster-signing-legacy-unknown-cert-file", FLAG_STRING, AT(signing_of[SIGNER_LEGACY].cert), NULL, "another one for kubernetes.io/legacy-unknown" },
+	{ "cluster-signing-legacy-unknown-key-file", FLAG_STRING, AT(signing_of[SIGNER_LEGACY].key), NULL, "its key" },
 	{ "legacy-service-account-token-clean-up-period", FLAG_DURATION, AT(legacy_token_ns), "8760h0m0s", "age at which unused tokens in secrets go" },
 	{ "root-ca-file", FLAG_STRING, AT(root_ca_file), NULL, "authorities that pods trust: kube-root-ca.crt" },
 	{ "service-account-private-key-file", FLAG_STRING, AT(account_key_file), NULL, "key that signs tokens in secrets" },
@@ -134,26 +132,12 @@ const struct flag controller_manager_flags[] = {
 	{ "profiling", FLAG_BOOL, TUNING, "true", "serve profiles" },
 
 	FLAG_GROUP("Feature gate"),
-	{ "emulated-version", FLAG_LIST, REFUSED, NULL, "behave as an older version" },
-	{ "emulation-forward-compatible", FLAG_BOOL, REFUSED, "false", "with --emulated-version: also use newer APIs" },
+	EMULATION_FLAGS,
 	{ "feature-gates", FLAG_LIST, AT(feature_gates), NULL, "features to switch on or off: A=true,B=false" },
-	{ "min-compatibility-version", FLAG_LIST, REFUSED, NULL, "oldest version of other components to work with" },
 
-	FLAG_GROUP("Metrics"),
-	{ "allow-metric-labels", FLAG_LIST, TUNING, NULL, "values of labels of metrics that are kept" },
-	{ "allow-metric-labels-manifest", FLAG_STRING, TUNING, NULL, "file with these" },
-	{ "disabled-metrics", FLAG_LIST, TUNING, NULL, "metrics that are not shown" },
-	{ "show-hidden-metrics-for-version", FLAG_STRING, TUNING, NULL, "show metrics that this version has hidden" },
+	METRICS_FLAGS,
 
-	FLAG_GROUP("Logs"),
-	{ "log-flush-frequency", FLAG_DURATION, TUNING, "5s", "how often the log is written out; always at once here" },
-	{ "log-json-info-buffer-size", FLAG_STRING, TUNING, "0", "buffer of JSON logs" },
-	{ "log-json-split-stream", FLAG_BOOL, TUNING, "false", "JSON logs: information to standard output, errors to standard error" },
-	{ "log-text-info-buffer-size", FLAG_STRING, TUNING, "0", "buffer of text logs" },
-	{ "log-text-split-stream", FLAG_BOOL, TUNING, "false", "text logs: information to standard output, errors to standard error" },
-	{ "logging-format", FLAG_STRING, AT(log_format), "text", "text or json" },
-	{ "v", FLAG_INT, AT(verbosity), "0", "how much is logged; from 4 on also what is for debugging" },
-	{ "vmodule", FLAG_LIST, TUNING, NULL, "the same for some source files" },
+	LOGS_FLAGS(AT(log_format), AT(verbosity)),
 
 	FLAG_GROUP("Global"),
 	{ "version", FLAG_BOOL, AT(version), "false", "print the version and quit" },
@@ -166,6 +150,29 @@ enum { MASK_MAX = 128 };
 
 static const char *unless_empty(const char *text) { return text && text[0] ? text : NULL; }
 
+static struct signing_files files_of(struct signing_files f) { return (struct signing_files){ unless_empty(f.cert), unless_empty(f.key) }; }
+
+/* One authority for all signers, or one of its own for each that signs. */
+static int check_signing(const struct command *c, const struct controller_manager_flags *f)
+{
+	/* As Kubernetes calls them here. */
+	static const char *const names[] = { [SIGNER_KUBELET_SERVING] = "cluster-signing-kubelet-serving",
+		[SIGNER_KUBELET_CLIENT] = "cluster-signing-kube-apiserver-client", [SIGNER_CLIENT] = "cluster-signing-kube-apiserver",
+		[SIGNER_LEGACY] = "cluster-signing-legacy-unknown" };
+	struct signing_files all = files_of(f->signing);
+
+	for (size_t i = 0; i < SIGNER_MAX; i++) {
+		struct signing_files own = files_of(f->signing_of[i]);
+		if (!own.cert != !own.key)
+			return cmd_usage(c, "\"%s\": cannot specify %s", names[i], own.cert ? "cert without key" : "key without cert");
+		if (own.cert && (all.cert || all.key))
+			return cmd_usage(c, "cannot specify --cluster-signing-{cert,key}-file and other --cluster-signing-*-file flags at the same time");
+	}
+	if (!all.cert != !all.key)
+		return cmd_usage(c, "--cluster-signing-cert-file and --cluster-signing-key-file go together");
+	return 0;
+}
+
 static int check(const struct command *c, const struct controller_manager_flags *f)
 {
 	for (const char *const *e = f->controllers; *e; e++)
@@ -174,15 +181,13 @@ static int check(const struct command *c, const struct controller_manager_flags 
 	if (f->server.secure_port < 0 || f->server.secure_port > UINT16_MAX)
 		return cmd_usage(c, "--secure-port %lld must be between 0 and 65535, inclusive. 0 for turning off secure port",
 				 (long long)f->server.secure_port);
-	if (!unless_empty(f->signing_cert_file) != !unless_empty(f->signing_key_file))
-		return cmd_usage(c, "--cluster-signing-cert-file and --cluster-signing-key-file go together");
 	if (f->allocate_node_cidrs && !unless_empty(f->cluster_cidr))
 		return cmd_usage(c, "--allocate-node-cidrs needs --cluster-cidr");
 	if (f->node_mask && (f->node_mask_v4 || f->node_mask_v6))
 		return cmd_usage(c, "usage of --node-cidr-mask-size is not allowed with --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6");
 	if (f->elect && strcmp(f->lock, "leases") != 0)
 		return cmd_usage(c, "--leader-elect-resource-lock: Invalid lock-type %s", f->lock);
-	return 0;
+	return check_signing(c, f);
 }
 
 static int mask_of(int64_t given, int64_t general)
@@ -219,7 +224,7 @@ int controller_manager_complete(const struct command *c, struct controller_manag
 		return r;
 	*ret = (struct controllers_options){
 		.enabled = f->controllers, .cluster_name = f->cluster_name, .root_ca_file = unless_empty(f->root_ca_file),
-		.signing_cert_file = unless_empty(f->signing_cert_file), .signing_key_file = unless_empty(f->signing_key_file),
+		.signing = files_of(f->signing),
 		.service_account_key_file = unless_empty(f->account_key_file), .legacy_token_s = f->legacy_token_ns / NS_PER_S,
 		.signing_duration_s = f->signing_ns / NS_PER_S, .cluster_cidr = unless_empty(f->cluster_cidr),
 		.service_cidr = unless_empty(f->service_cidr), .node_mask_v4 = mask_of(f->node_mask_v4, f->node_mask),
@@ -230,5 +235,7 @@ int controller_manager_complete(const struct command *c, struct controller_manag
 		.unhealthy_zone_threshold = f->unhealthy_zone, .terminated_pod_gc_threshold = number_of(f->terminated_pods),
 		.provisioner_root = unless_empty(f->provisioner_root),
 	};
+	for (size_t i = 0; i < SIGNER_MAX; i++)
+		ret->signing_of[i] = files_of(f->signing_of[i]);
 	return 0;
 }

@@ -121,7 +121,7 @@ int kube_scheduler_run(struct kube_scheduler *s, struct err *err)
 	s->result = 0;
 	s->informers = informers_new(s->client);
 	int r = scheduler_new(&(struct scheduler_options){ .client = s->client, .informers = s->informers, .config = s->config,
-			      .seed = (uint64_t)s->flags.seed, .unschedulable_max_ms = s->flags.unschedulable_max_ns / NS_PER_MS }, &s->scheduler, err);
+			      .seed = (uint64_t)s->flags.seed, .unschedulable_max_ms = s->flags.unschedulable_max_ns / NS_PER_MS, .gates = s->gates }, &s->scheduler, err);
 	if (r == 0)
 		r = component_run(&server, work, s, err);
 	scheduler_free(TAKE(s->scheduler));
@@ -192,7 +192,7 @@ static int run_command(int argc, char **argv)
 		return r;
 	if (later.n)
 		log_warn("flags are accepted, but have no effect yet", KV("flags", buf_str(&later)));
-	r = kube_scheduler_complete(c, &s.flags, &a, &s.config);
+	r = kube_scheduler_complete(c, &s.flags, &a, &s.config, &s.gates);
 	if (r == 0 && !(s.flags.write_config_to && s.flags.write_config_to[0]))
 		r = cmd_serve(NAME, serve, &s, &err) < 0 ? cmd_fail(c, &err) : 0;
 	frozen_unref(s.config);

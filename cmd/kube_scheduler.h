@@ -7,6 +7,7 @@
 
 struct kube_scheduler_flags {
 	const char *config, *write_config_to, *master, *logging_format;
+	const char *const *feature_gates;
 	struct component_server_flags server;
 	struct flag_settings settings; /* fields of KubeSchedulerConfiguration */
 	int64_t unschedulable_max_ns, verbosity, seed;
@@ -16,13 +17,14 @@ struct kube_scheduler_flags {
 extern const struct flag kube_scheduler_flags[];
 extern const struct flag_field kube_scheduler_fields[];
 
-/* The configuration in force: the file, then the flags that count besides one. 0, or the exit code after a message of c. */
-int kube_scheduler_complete(const struct command *c, const struct kube_scheduler_flags *f, struct arena *a, struct frozen **ret);
+/* The configuration in force: the file, then the flags that count besides one; and what --feature-gates says. 0, or the exit code after a message of c. */
+int kube_scheduler_complete(const struct command *c, const struct kube_scheduler_flags *f, struct arena *a, struct frozen **ret, struct val *ret_gates);
 
 /* One run of it, which the caller fills. */
 struct kube_scheduler {
 	struct kube_scheduler_flags flags;
 	struct frozen *config;       /* of kube_scheduler_complete */
+	struct val gates;            /* what --feature-gates says */
 	struct client *client;
 	void (*on_ready)(void *arg); /* it has seen everything, and schedules or waits for its turn */
 	void *arg;

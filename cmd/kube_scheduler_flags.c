@@ -1,11 +1,10 @@
 /* All flags of kube-scheduler 1.36, and ours. Some stand for fields of KubeSchedulerConfiguration. */
 #include "cmd/kube_scheduler.h"
 
+#include "cmd/flags_component.h"
+
 #define AT(member) FLAG_WORKS, offsetof(struct kube_scheduler_flags, member)
 #define SETTING FLAG_WORKS, offsetof(struct kube_scheduler_flags, settings)
-#define TUNING FLAG_TUNING, 0
-#define LATER FLAG_LATER, 0
-#define REFUSED FLAG_REFUSED, 0
 
 const struct flag_field kube_scheduler_fields[] = {
 	{ "contention-profiling", "enableContentionProfiling", PAIRS_EQUAL },
@@ -54,26 +53,12 @@ const struct flag kube_scheduler_flags[] = {
 	{ "leader-elect-retry-period", FLAG_SETTING, SETTING, "2s", "time between two tries" },
 
 	FLAG_GROUP("Feature gate"),
-	{ "emulated-version", FLAG_LIST, REFUSED, NULL, "behave as an older version" },
-	{ "emulation-forward-compatible", FLAG_BOOL, REFUSED, "false", "with --emulated-version: also use newer APIs" },
-	{ "feature-gates", FLAG_LIST, LATER, NULL, "features to switch on or off: A=true,B=false" },
-	{ "min-compatibility-version", FLAG_LIST, REFUSED, NULL, "oldest version of other components to work with" },
+	EMULATION_FLAGS,
+	{ "feature-gates", FLAG_LIST, AT(feature_gates), NULL, "features to switch on or off: A=true,B=false" },
 
-	FLAG_GROUP("Metrics"),
-	{ "allow-metric-labels", FLAG_LIST, TUNING, NULL, "values of labels of metrics that are kept" },
-	{ "allow-metric-labels-manifest", FLAG_STRING, TUNING, NULL, "file with these" },
-	{ "disabled-metrics", FLAG_LIST, TUNING, NULL, "metrics that are not shown" },
-	{ "show-hidden-metrics-for-version", FLAG_STRING, TUNING, NULL, "show metrics that this version has hidden" },
+	METRICS_FLAGS,
 
-	FLAG_GROUP("Logs"),
-	{ "log-flush-frequency", FLAG_DURATION, TUNING, "5s", "how often the log is written out; always at once here" },
-	{ "log-json-info-buffer-size", FLAG_STRING, TUNING, "0", "buffer of JSON logs" },
-	{ "log-json-split-stream", FLAG_BOOL, TUNING, "false", "JSON logs: information to standard output, errors to standard error" },
-	{ "log-text-info-buffer-size", FLAG_STRING, TUNING, "0", "buffer of text logs" },
-	{ "log-text-split-stream", FLAG_BOOL, TUNING, "false", "text logs: information to standard output, errors to standard error" },
-	{ "logging-format", FLAG_STRING, AT(logging_format), "text", "text or json" },
-	{ "v", FLAG_INT, AT(verbosity), "0", "how much is logged; from 4 on also what is for debugging" },
-	{ "vmodule", FLAG_LIST, TUNING, NULL, "the same for some source files" },
+	LOGS_FLAGS(AT(logging_format), AT(verbosity)),
 
 	FLAG_GROUP("Global"),
 	{ "version", FLAG_BOOL, AT(version), "false", "print the version and quit" },

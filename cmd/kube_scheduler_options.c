@@ -1,5 +1,6 @@
 /* From flags to the configuration that the scheduler runs with. */
 #include "base/file.h"
+#include "cmd/flags_gates.h"
 #include "cmd/kube_scheduler.h"
 #include "codec/atoms.h"
 #include "codec/codec.h"
@@ -36,7 +37,7 @@ static int write_config(const struct command *c, const char *path, struct val co
 	return 0;
 }
 
-int kube_scheduler_complete(const struct command *c, const struct kube_scheduler_flags *f, struct arena *a, struct frozen **ret)
+int kube_scheduler_complete(const struct command *c, const struct kube_scheduler_flags *f, struct arena *a, struct frozen **ret, struct val *ret_gates)
 {
 	struct flag_settings settings = settings_in_force(f, a);
 	struct err err = ERR_INIT;
@@ -47,6 +48,8 @@ int kube_scheduler_complete(const struct command *c, const struct kube_scheduler
 	if (f->server.secure_port < 0 || f->server.secure_port > 65535)
 		return cmd_usage(c, "--secure-port %lld must be between 0 and 65535, inclusive. 0 for turning off secure port",
 				 (long long)f->server.secure_port);
+	if (flags_gates(a, f->feature_gates, ret_gates, &err) < 0)
+		return cmd_usage(c, "%s", err.msg);
 	if (scheduler_config_load(f->config, flags, ret, &err) < 0)
 		return cmd_fail(c, &err);
 	return f->write_config_to && f->write_config_to[0] ? write_config(c, f->write_config_to, (*ret)->val) : 0;

@@ -4,8 +4,9 @@
 #include "cmd/cmd.h"
 
 static const struct command *const commands[] = {
-	&cmd_certs, &cmd_cni, &cmd_control_plane, &cmd_convert, &cmd_crictl, &cmd_hollow, &cmd_image, &cmd_kube_apiserver, &cmd_kube_controller_manager,
-	&cmd_kube_scheduler, &cmd_kubelet, &cmd_runc, &cmd_runtime, &cmd_store, &cmd_version, &cmd_why,
+	&cmd_certs, &cmd_cni, &cmd_control_plane, &cmd_convert, &cmd_crictl, &cmd_doctor, &cmd_down, &cmd_hollow, &cmd_image, &cmd_join,
+	&cmd_kube_apiserver, &cmd_kube_controller_manager, &cmd_kube_scheduler, &cmd_kubelet, &cmd_reset, &cmd_runc, &cmd_runtime,
+	&cmd_status, &cmd_store, &cmd_token, &cmd_up, &cmd_version, &cmd_why,
 };
 
 static void print_overview(FILE *out)

@@ -1,5 +1,6 @@
 /* c8s runtime: the CRI service. */
 #include <limits.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "cmd/runtime_flags.h"
@@ -52,6 +53,8 @@ static void ready(struct runtime *r, void *arg)
 
 	(void)r;
 	log_info("ready", KV("listen", o->listen));
+	printf("c8s runtime: ready; containers are seen by: c8s crictl --runtime-endpoint %s\n", o->listen);
+	fflush(stdout);
 }
 
 static int serve(void *arg, struct err *err) { return runtime_run(arg, ready, arg, err); }

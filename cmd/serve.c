@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -58,6 +60,16 @@ static int run(void *arg)
 	return r == -ERR_CANCELED ? 0 : r;
 }
 
+/* The signal is asked for first: a supervisor that ends in between is noticed either way. */
+static void follow_supervisor(void)
+{
+	const char *pid = getenv(SERVE_SUPERVISOR);
+
+	if (pid && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != (pid_t)strtol(pid, NULL, 10)))
+		(void)raise(SIGTERM);
+	(void)unsetenv(SERVE_SUPERVISOR); /* it is not the supervisor of our children */
+}
+
 int cmd_serve(const char *name, int (*fn)(void *arg, struct err *err), void *arg, struct err *err)
 {
 	CLEANUP(loop_freep) struct loop *loop = NULL;
@@ -68,6 +80,7 @@ int cmd_serve(const char *name, int (*fn)(void *arg, struct err *err), void *arg
 	stop_signals(&set);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return err_sys(err, errno, "sigprocmask");
+	follow_supervisor();
 	s.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (s.signal_fd < 0)
 		return err_sys(err, errno, "signalfd");

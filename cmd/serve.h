@@ -4,6 +4,9 @@
 
 #include "cmd/cmd.h"
 
+/* The environment variable with the pid of who has started us and looks after us: when that process is gone, we stop as by SIGTERM. */
+#define SERVE_SUPERVISOR "C8S_SUPERVISOR"
+
 /*
  * Runs fn on a fiber of a new loop. The first SIGTERM or SIGINT cancels that fiber, and 0 is returned once it has cleaned up; the
  * second one ends the process. SIGUSR2 shows what the fibers are doing.

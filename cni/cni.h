@@ -66,6 +66,8 @@ int cni_status(struct cni *c, struct err *err);
  * ranges are others is replaced. The list ends with NULL.
  */
 int cni_write_default(struct cni *c, const char *const *pod_cidrs, struct err *err);
+/* Removes what cni_write_default's configuration has made and outlives its pods: the bridge; and rules that nobody needs any more. */
+int cni_remove_default(struct cni *c, struct err *err);
 
 /*
  * Ways to the pods of other nodes: these and no others; what this cluster had before is removed, what others have is not touched. Nodes on

@@ -1,13 +1,16 @@
 /* Configurations of networks: which file is taken, what must be in it. */
 #include <dirent.h>
 #include <errno.h>
+#include <linux/netlink.h>
 #include <stdlib.h>
 
 #include "base/encoding.h"
 #include "base/file.h"
 #include "cni/cni_priv.h"
 #include "cni/inet.h"
+#include "cni/link.h"
 #include "cni/result.h"
+#include "cni/rules.h"
 #include "codec/atoms.h"
 #include "codec/json.h"
 
@@ -228,4 +231,26 @@ int cni_write_default(struct cni *c, const char *const *cidrs, struct err *err)
 		return r;
 	buf_addc(&text, '\n');
 	return file_write(own.p, buf_str(&text), 0644, err);
+}
+
+int cni_remove_default(struct cni *c, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	CLEANUP(netlink_close) struct netlink n = NETLINK_INIT;
+	struct cni_config net;
+	struct link bridge;
+	int r = cni_config_load(c->conf_dir, &a, &net, err);
+
+	if (r < 0 || !cni_config_is_own(c, &a, &net)) {
+		if (r == -ERR_NOT_FOUND)
+			err_clear(err);
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	}
+	if ((r = netlink_open(&n, NETLINK_ROUTE, err)) < 0)
+		return r;
+	if ((r = link_get(&n, arena_str(&a, net.name).p, &bridge, err)) == 0)
+		r = link_del(&n, bridge.index, err);
+	if (r == -ERR_NOT_FOUND)
+		err_clear(err);
+	return r < 0 && r != -ERR_NOT_FOUND ? r : rules_remove_empty(err);
 }

@@ -360,3 +360,20 @@ int rules_collect(unsigned kinds, const char *network, const struct rules_owner 
 	struct valid v = { kinds, network, valid, n };
 	return change(&(struct change){ is_invalid, NULL, &v }, err);
 }
+
+int rules_remove_empty(struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	CLEANUP(netlink_close) struct netlink n = NETLINK_INIT;
+	struct nft_rule *rules;
+	CLEANUP(nft_batch_done) struct nft_batch b;
+	size_t n_rules;
+	int r;
+
+	nft_batch_begin(&b, table);
+	if ((r = netlink_open(&n, NETLINK_NETFILTER, err)) < 0 || (r = nft_rules(&n, table, &a, &rules, &n_rules, err)) < 0 || n_rules)
+		return r;
+	nft_table(&b); /* so that there is one to remove */
+	nft_table_delete(&b);
+	return nft_batch_commit(&b, &n, err);
+}

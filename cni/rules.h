@@ -63,5 +63,7 @@ int rules_count(enum rules_kind kind, const struct rules_owner *o, struct err *e
 int rules_remove(unsigned kinds, const struct rules_owner *o, struct err *err);
 /* Removes those of a network's attachments other than the valid ones. */
 int rules_collect(unsigned kinds, const char *network, const struct rules_owner *valid, size_t n, struct err *err);
+/* Removes the table if nobody has rules in it. */
+int rules_remove_empty(struct err *err);
 
 #endif

@@ -1,0 +1,89 @@
+/*
+ * The way to the cluster in a kubeconfig that may have others: the cluster, its user and its context are added under one name, what has that
+ * name is replaced, and everything else stays as it is. `c8s reset` takes the three out again.
+ */
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "client/kubeconfig.h"
+#include "cmd/up.h"
+#include "codec/atoms.h"
+
+static const char default_data_dir[] = "/var/lib/c8s";
+
+/* "c8s", and for further clusters "c8s-TAG". */
+static str name_of(const struct up_cluster *c, struct arena *a)
+{
+	return strcmp(c->settings.data_dir, default_data_dir) == 0 ? STR("c8s") : arena_printf(a, "c8s-%s", c->tag);
+}
+
+/* The list without the entry of that name, and with another one, if there is one. */
+static struct val replace(struct arena *a, struct val list, str name, struct val entry)
+{
+	struct val_builder b = val_builder(a);
+
+	VAL_EACH(item, list)
+		if (!str_eq(val_str(*item, name), name))
+			val_add_item(&b, *item);
+	if (val_exists(entry))
+		val_add_item(&b, entry);
+	return val_end_list(&b);
+}
+
+/* The first entry of a list in the administrator's kubeconfig, under our name. */
+static struct val ours(struct arena *a, struct val list, str name) { return val_with(a, val_at(list, 0), val_of_str(name), name); }
+
+static int load(struct arena *a, const char *path, struct val *ret, struct err *err)
+{
+	int r = kubeconfig_load(a, path, ret, err);
+
+	if (r == -ERR_NOT_FOUND) {
+		err_clear(err);
+		*ret = OBJECT(a, F(kind, VAL_LIT("Config")), F(apiVersion, VAL_LIT("v1")));
+		r = 0;
+	}
+	return r;
+}
+
+static const char *file_of(const struct up_cluster *c, struct arena *a) { return kubeconfig_main_path(a, c->settings.kubeconfig); }
+
+int up_merge_kubeconfig(const struct up_cluster *c, struct arena *a, const char **ret, struct err *err)
+{
+	const char *path = file_of(c, a);
+	str name = name_of(c, a);
+	struct val doc, admin;
+	int r;
+
+	if ((r = load(a, path, &doc, err)) < 0 || (r = kubeconfig_load(a, c->admin_conf, &admin, err)) < 0)
+		return r;
+	struct val context = OBJECT(a, F(cluster, val_of_str(name)), F(user, val_of_str(name)));
+	doc = val_with(a, doc, replace(a, val_get(doc, clusters), name, ours(a, val_get(admin, clusters), name)), clusters);
+	doc = val_with(a, doc, replace(a, val_get(doc, users), name, ours(a, val_get(admin, users), name)), users);
+	doc = val_with(a, doc, replace(a, val_get(doc, contexts), name, OBJECT(a, F(name, val_of_str(name)), F(context, context))), contexts);
+	if (!val_find(doc, STR("current-context")).n)
+		doc = val_put(a, doc, atom_make(a, STR("current-context")), val_of_str(name));
+	*ret = arena_str(a, name).p;
+	return kubeconfig_save(path, doc, err);
+}
+
+int up_unmerge_kubeconfig(const struct up_cluster *c, struct err *err)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	const char *path = file_of(c, &a);
+	str name = name_of(c, &a);
+	struct val doc;
+	int r = kubeconfig_load(&a, path, &doc, err);
+
+	if (r == -ERR_NOT_FOUND) {
+		err_clear(err);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	doc = val_with(&a, doc, replace(&a, val_get(doc, clusters), name, VAL_EMPTY), clusters);
+	doc = val_with(&a, doc, replace(&a, val_get(doc, users), name, VAL_EMPTY), users);
+	doc = val_with(&a, doc, replace(&a, val_get(doc, contexts), name, VAL_EMPTY), contexts);
+	if (str_eq(val_as_str(val_find(doc, STR("current-context"))), name))
+		doc = val_put(&a, doc, atom_make(&a, STR("current-context")), VAL_LIT(""));
+	return kubeconfig_save(path, doc, err);
+}

@@ -1,0 +1,72 @@
+/*
+ * What the children find: folders of the right owners, the authority of the cluster and the node's certificate. Both children can then
+ * start at the same time: neither waits for a file of the other.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apiserver/pki.h"
+#include "base/file.h"
+#include "cmd/up.h"
+
+enum { WALK_FDS = 16 };
+
+/* nftw has no argument for its caller. */
+static uid_t owner;
+
+static int give(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)type, (void)at;
+	return st->st_uid != owner && lchown(path, owner, owner) < 0 ? -1 : 0;
+}
+
+/* All below becomes the control plane's: also what an earlier one, of another user, has written. */
+static int give_away(const char *folder, uid_t uid, struct err *err)
+{
+	owner = uid;
+	return nftw(folder, give, WALK_FDS, FTW_PHYS) < 0 ? err_sys(err, errno, "giving %s to the user %u", folder, uid) : 0;
+}
+
+int up_make_folders(const struct up_cluster *c, struct err *err)
+{
+	const struct { const char *path; mode_t mode; } folders[] = {
+		{ c->settings.data_dir, 0755 }, { c->control_dir, 0700 }, { c->node_dir, 0700 }, { c->log_dir, 0750 }, { c->run_dir, 0755 },
+		{ arena_printf(c->arena, "%s/net.d", c->node_dir).p, 0755 },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(folders); i++)
+		r = file_make_dirs(folders[i].path, folders[i].mode, err);
+	return r;
+}
+
+/* What has no flag. */
+static int write_kubelet_config(const struct up_cluster *c, struct err *err)
+{
+	/* A tenth of a laptop's disk is much: pods are evicted a little later than Kubernetes would. */
+	str text = arena_printf(c->arena,
+				"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\npodLogsDir: %s/log/pods\n"
+				"evictionHard: { memory.available: 100Mi, nodefs.available: 5%%, nodefs.inodesFree: 5%%, imagefs.available: 5%% }\n",
+				c->node_dir);
+
+	return file_write(c->kubelet_config, text, 0600, err);
+}
+
+int up_prepare(const struct up_cluster *c, struct err *err)
+{
+	struct pki_options pki = { .dir = c->control_dir, .needs = PKI_CLIENTS, .server = c->url };
+	const char *user = arena_printf(c->arena, "system:node:%s", c->settings.node_name).p;
+	int r = 0;
+
+	if (!c->settings.server && (r = pki_ensure(&pki, err)) >= 0)
+		r = pki_client_conf(&pki, user, "system:nodes", c->node_conf, err);
+	if (r >= 0)
+		r = write_kubelet_config(c, err);
+	if (r >= 0 && c->uid && !c->settings.server)
+		r = give_away(c->control_dir, c->uid, err);
+	return r < 0 ? r : up_save(c, err);
+}
