@@ -49,7 +49,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.internal.v1.
   restrict_oom_score_adj = true
   tolerate_missing_hugetlb_controller = true
   disable_hugetlb_controller = true
-  disable_apparmor = true
+  disable_apparmor = {no_apparmor}
   netns_mounts_under_state_dir = true
   max_concurrent_downloads = 3
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -65,6 +65,14 @@ RUNTIME = """  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{name}]
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{name}.options]
       BinaryName = "{program}"
 """
+
+
+def has_apparmor():
+    try:
+        with open("/sys/module/apparmor/parameters/enabled") as f:
+            return f.read(1) == "Y" and os.path.exists("/sbin/apparmor_parser")
+    except OSError:
+        return False
 
 
 def own_network():
@@ -120,7 +128,7 @@ class Containerd:
     def configure(self, runtimes, mirrors):
         with open(self.config, "w") as f:
             f.write(CONFIG.format(root=os.path.join(self.folder, "root"), state=os.path.join(self.folder, "state"), socket=self.socket,
-                                  pause=PAUSE, cni_bin=self.cni_bin, cni_conf=self.cni_conf, mirrors=self.certs))
+                                  pause=PAUSE, no_apparmor="false" if has_apparmor() else "true", cni_bin=self.cni_bin, cni_conf=self.cni_conf, mirrors=self.certs))
             for name, program in runtimes.items():
                 f.write(RUNTIME.format(name=name, program=program))
         for registry, url in mirrors.items():

@@ -121,7 +121,7 @@ def test_the_end_of_a_plugin(t, n, p):
     wait_offered(n, "1", "1")
     q.close()
     n.remove_all_pods()
-    t.check("nothing is left of the pods", tap.wait_for(lambda: not n.leftovers(), 10), n.leftovers())
+    t.check("nothing is left of the pods", tap.wait_for(lambda: not n.leftovers(), 60), n.leftovers())
 
 
 def main(t):

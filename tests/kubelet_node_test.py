@@ -479,7 +479,7 @@ def test_nothing_is_left(t, n, signer):
     for name in os.listdir(n.manifests):
         os.unlink(os.path.join(n.manifests, name))
     n.remove_all_pods()
-    t.check("nothing is left of the pods", tap.wait_for(lambda: not n.leftovers(), 10), n.leftovers())
+    t.check("nothing is left of the pods", tap.wait_for(lambda: not n.leftovers(), 60), n.leftovers())
 
 
 def main(t):

@@ -21,7 +21,7 @@ import tap  # noqa: E402
 from cluster import free_port, wait_until  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-QUICK = {"periodSeconds": 1, "timeoutSeconds": 10}  # on a machine with much to do, a command may take a while
+QUICK = {"periodSeconds": 1, "timeoutSeconds": 10 * nodes.SLOW}  # on a machine with much to do, a command may take a while
 
 
 class World:
@@ -104,8 +104,9 @@ def test_crash(t, w):
     w.make("crash", "cut=$(cat /proc/uptime); echo ${cut% *} >>/v/times; exit 3")
     pod = w.w.ever("crash", lambda p: waiting(p).get("reason") == "CrashLoopBackOff")
     uid = pod["metadata"]["uid"]
-    t.check("a container that ends again waits", waiting(pod)["message"] == f"back-off 10s restarting failed container=c pod=crash_default({uid})",
-            waiting(pod))
+    later = "" if nodes.SLOW == 1 else "|20s|40s"  # the first one may be over before it has ended again
+    t.check("a container that ends again waits", re.fullmatch(rf"back-off (10s{later}) restarting failed container=c pod=crash_default\({uid}\)",
+                                                             waiting(pod)["message"]), waiting(pod))
     t.check("the pod runs, but is not ready", pod["status"]["phase"] == "Running" and condition(pod, "Ready")["reason"] == "ContainersNotReady" and
             condition(pod, "Ready")["message"] == "containers with unready status: [c]", pod["status"])
     pod = w.w.ever("crash", lambda p: restarts(p) == 2)
@@ -114,11 +115,11 @@ def test_crash(t, w):
     wait_until(lambda: len(w.read("crash", "times").split()) >= 3, what="the third start")
     times = [float(x) for x in w.read("crash", "times").split()]
     waits = [restarts(p) for p in w.w.pods["default", "crash"] if waiting(p).get("reason") == "CrashLoopBackOff"]
-    t.check("the first restart comes without a back-off", set(waits) == {1}, waits)
-    t.check("the second after ten seconds", 9.5 < times[2] - times[1] < 25, times)
+    t.check("the first restart comes without a back-off", set(waits) == {1} if nodes.SLOW == 1 else 0 not in waits, waits)
+    t.check("the second after ten seconds", 9.5 < times[2] - times[1] < 25 * nodes.SLOW, times)
     w.w.event("crash", "BackOff", f"Back-off restarting failed container c in pod crash_default({uid})")
     out = w.n.kubectl("get", "pod", "crash", "--no-headers").stdout
-    t.check("kubectl shows it", re.match(r"crash +./1 +(Running|CrashLoopBackOff|Error) +2 \(\d+s ago\)", out), out)
+    t.check("kubectl shows it", re.match(rf"crash +./1 +(Running|CrashLoopBackOff|Error) +{'2' if nodes.SLOW == 1 else '[2-9]'} \(\d+s ago\)", out), out)
 
 
 def test_restart_policies(t, w):
@@ -201,12 +202,13 @@ def test_deletion(t, w):
     t.check("forced: the pod is gone at once", 'pod "forced" force deleted' in out and time.monotonic() - begin < 20 and w.n.pod("forced") is None, out)
     w.is_up("polite")
     took = w.delete("polite")
-    t.check("polite: a container may end in its own way", w.read("polite", "said") == "bye\n" and 0.4 < took < 15, f"{took} {w.read('polite', 'said')!r}")
+    t.check("polite: a container may end in its own way", w.read("polite", "said") == "bye\n" and 0.4 < took * nodes.SLOW and took < 15,
+            f"{took} {w.read('polite', 'said')!r}")
     ends = [status(p).get("state", {}).get("terminated") for p in w.w.pods["default", "polite"] if p]
     t.check("and its end is told before the pod is gone", ends[-1] and ends[-1]["exitCode"] == 0, ends)
     w.w.event("polite", "Killing", "Stopping container c")
     took = w.delete("deaf")
-    t.check("deaf: the end of patience", 2.9 < took < 25, took)
+    t.check("deaf: the end of patience", 2.9 < took * nodes.SLOW and took < 25, took)
     ends = [status(p).get("state", {}).get("terminated") for p in w.w.pods["default", "deaf"] if p]
     t.check("by a signal that cannot be ignored", ends[-1] and ends[-1]["exitCode"] == 137, ends)
 
@@ -290,7 +292,7 @@ def exec_probe(*command, **more):
 
 def test_liveness(t, w):
     w.make("live-exec", "sleep 1; echo sick >/tmp/bad; sleep 1000", livenessProbe=exec_probe("sh", "-c", "! cat /tmp/bad", failureThreshold=2))
-    w.make("live-http", "mkdir /www; touch /www/ok; (sleep 2; rm /www/ok) & httpd -f -p 8080 -h /www", ports=[{"name": "web", "containerPort": 8080}],
+    w.make("live-http", "mkdir /www; touch /www/ok; (sleep %d; rm /www/ok) & httpd -f -p 8080 -h /www" % (2 * nodes.SLOW), ports=[{"name": "web", "containerPort": 8080}],
            livenessProbe={"httpGet": {"path": "/ok", "port": "web"}, **QUICK, "failureThreshold": 1})
     w.make("live-tcp", livenessProbe={"tcpSocket": {"port": 81}, **QUICK, "failureThreshold": 3})
     w.make("live-well", "httpd -f -p 80 -h /", livenessProbe={"tcpSocket": {"port": 80}, **QUICK})
@@ -307,8 +309,8 @@ def test_liveness(t, w):
     begun = [time.mktime(time.strptime(x["startedAt"], "%Y-%m-%dT%H:%M:%SZ")) for x in (s["lastState"]["terminated"], s["state"]["running"])]
     t.check("three failures take their time", 2 <= begun[1] - begun[0], begun)
     pod = w.w.ever("live-again", lambda p: waiting(p).get("reason") == "CrashLoopBackOff")
-    t.check("live-again: it is restarted at once while there is one earlier end at most; then it waits", restarts(pod) == 2 and
-            waiting(pod)["message"].startswith("back-off 10s restarting failed container=c pod=live-again_default("), w.w.show("live-again"))
+    t.check("live-again: it is restarted at once while there is one earlier end at most; then it waits", (restarts(pod) == 2 or nodes.SLOW > 1) and
+            waiting(pod)["message"].startswith(f"back-off {10 << restarts(pod) - 2}s restarting failed container=c pod=live-again_default("), w.w.show("live-again"))
     t.check("what is well is left alone", restarts(w.w.pods["default", "live-well"][-1]) == 0)
 
 
@@ -342,7 +344,7 @@ def test_readiness(t, w):
 
 def test_startup(t, w):
     """Nothing else is asked before the startup probe has succeeded once."""
-    w.make("start-slow", "sleep 2; touch /tmp/up; sleep 1000", startupProbe=exec_probe("test", "-e", "/tmp/up", failureThreshold=30),
+    w.make("start-slow", f"sleep {2 * nodes.SLOW}; touch /tmp/up; sleep 1000", startupProbe=exec_probe("test", "-e", "/tmp/up", failureThreshold=30),
            livenessProbe=exec_probe("test", "-e", "/tmp/up", failureThreshold=1), readinessProbe=exec_probe("test", "-e", "/tmp/up"))
     w.make("start-never", startupProbe=exec_probe("sh", "-c", "echo not yet; exit 1", failureThreshold=2))
     w.make("start-tcp", "sleep 1; httpd -f -p 8080", startupProbe={"tcpSocket": {"port": 8080}, **QUICK, "failureThreshold": 30})
@@ -502,14 +504,14 @@ def test_nginx(t, w):
     out = w.n.kubectl("get", "pods", "-l", "tier=web", "-o", "wide").stdout
     ip = pod["status"]["podIP"]
     t.check("kubectl get", re.fullmatch(r"NAME +READY +STATUS +RESTARTS +AGE +IP +NODE +NOMINATED NODE +READINESS GATES\n"
-                                        rf"nginx +1/1 +Running +0 +\d+s +{ip} +{nodes.NODE} +<none> +<none>\n", out), out)
+                                        rf"nginx +1/1 +Running +0 +(\d+m)?\d+s +{ip} +{nodes.NODE} +<none> +<none>\n", out), out)
     w.w.event("nginx", "Started")
     out = w.n.kubectl("describe", "pod", "nginx").stdout
     for want in (rf"Node: +{nodes.NODE}/{w.n.address}", r"Status: +Running", rf"IP: +{ip}", rf"Container ID: +{status(pod, 'nginx')['containerID']}",
                  r"State: +Running\n +Started: ", r"Ready: +True\n +Restart Count: +0",
                  r"PodReadyToStartContainers +True *\n +Initialized +True *\n +Ready +True",
-                 r"kube-api-access-\w+:\n +Type: +Projected", r"QoS Class: +BestEffort", r"Normal +Pulling +\d+s +kubelet +Pulling image",
-                 r"Normal +Started +\d+s +kubelet +(Started container nginx|Container started)"):
+                 r"kube-api-access-\w+:\n +Type: +Projected", r"QoS Class: +BestEffort", r"Normal +Pulling +(\d+m)?\d+s +kubelet +Pulling image",
+                 r"Normal +Started +(\d+m)?\d+s +kubelet +(Started container nginx|Container started)"):
         t.check("kubectl describe says " + want.replace("\n", " "), re.search(want, out), out)
     out = wait_until(lambda: w.n.kubectl("logs", "nginx").stdout, 30, "what nginx says")
     t.check("kubectl logs has its access log", '"GET / HTTP/1.1" 200 15' in out, out)
@@ -620,7 +622,7 @@ def start_grpc():
 
 def test_nothing_is_left(t, w):
     w.n.remove_all_pods()
-    left = tap.wait_for(lambda: not w.n.leftovers(), 15)
+    left = tap.wait_for(lambda: not w.n.leftovers(), 90)  # containerd may take half a minute for one that it executes a probe in
     t.check("nothing is left of the pods", left, "\n".join(w.n.leftovers()))
 
 

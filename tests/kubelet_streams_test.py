@@ -418,7 +418,7 @@ def test_figures(t, n):
 
 def test_nothing_is_left(t, n):
     n.remove_all_pods()
-    left = tap.wait_for(lambda: not n.leftovers(), 10)
+    left = tap.wait_for(lambda: not n.leftovers(), 60)
     t.check("nothing is left of the pods", left, n.leftovers())
 
 

@@ -71,6 +71,9 @@ def test_tiers(t, n):
     tap.wait_for(lambda: value(n.cgroup + "/kubepods/burstable", "low") == str(112 * MIB), 70)
     same(t, "MemoryQoS: what all pods ask for", value(n.cgroup + "/kubepods", "min"), str(176 * MIB))
     same(t, "MemoryQoS: and those that are Burstable", values(n.cgroup + "/kubepods/burstable", "min", "low"), {"min": "0", "low": str(112 * MIB)})
+    figures = n.kubectl("get", "--raw", f"/api/v1/nodes/{nodes.NODE}/proxy/metrics").stdout
+    same(t, "MemoryQoS: figures of it", [line for line in figures.splitlines() if line.startswith("kubelet_memory_qos_node_memory_")],
+         [f"kubelet_memory_qos_node_memory_{name}_bytes {size * MIB}" for name, size in (("min", 64), ("low", 112))])
 
 
 def test_resize(t, n):
@@ -127,4 +130,4 @@ if __name__ == "__main__":
         skipped = tap.Tap()
         skipped.skip("control groups v2", missing())
         skipped.close()
-    pods.run("control groups v2", [test_resize], [test_tiers, test_swap, pods.leave_nothing], config=TIERED)
+    pods.run("control groups v2", [test_resize], [test_tiers, test_swap, pods.leave_nothing], config=TIERED, address="10.215.0.1")

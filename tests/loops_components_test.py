@@ -159,6 +159,9 @@ def flags(t):
              "leaseDuration must be greater than renewDeadline"),
             (["kube-scheduler", "--leader-elect-renew-deadline=20s"], "leaderElection.leaseDuration: Invalid value: \"20s\": must be greater than `RenewDeadline`"),
             (["kube-controller-manager", "--feature-gates=A"], "missing bool value for A"),
+            (["kube-controller-manager", "--cluster-signing-kubelet-serving-cert-file=x"], "\"cluster-signing-kubelet-serving\": cannot specify cert without key"),
+            (["kube-controller-manager", "--cluster-signing-legacy-unknown-key-file=x", "--cluster-signing-legacy-unknown-cert-file=x", "--cluster-signing-cert-file=x"],
+             "cannot specify --cluster-signing-{cert,key}-file and other --cluster-signing-*-file flags at the same time"),
             (["control-plane", "--kubeconfig=x"], "--kubeconfig=x is not known"),
             (["control-plane", "--logging-format=xml"], "unsupported log format 'xml'"),
             (["control-plane", "--controllers=nothing"], "c8s control-plane: \"nothing\" is not in the list of known controllers")]:

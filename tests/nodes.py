@@ -28,6 +28,7 @@ from cluster import C8S, Server, free_port, wait_until
 
 CLONE_NEWNS = 0x00020000
 NODE = "n1"
+SLOW = getattr(time, "slow", 1)  # on a machine that is emulated (tests/machine), how much more slowly time goes by for those who wait
 
 
 def own_namespaces():

@@ -97,6 +97,7 @@ WORDS = [
     (re.compile(r"ls: /proc/\d+: no such file or directory\n"), ""),
     # clocks
     (re.compile(r"\b20\d\d-\d\d-\d\dT[\d:.]+Z|\bT[+-][\d.]+s\b"), "<time>"),
+    (re.compile(r"(?<= )\d+s +(?=(kubernetes\.io|example\.test)/)"), "<age> "),
     (re.compile(r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d+ \d\d:\d\d\b"), "<time>"),
 ]
 # Of cgroup v1: what a pod without a limit is told to have.

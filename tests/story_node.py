@@ -14,6 +14,7 @@ import nodes
 import peers
 import stories
 
+AT_ONCE_AGAIN = 3
 APART_S = 0.15
 
 # A stand-in for agnhost, which takes a moment until it listens, as the real one does.
@@ -157,10 +158,10 @@ class StoryNode(nodes.Node):
         self.crictl("pull", f"registry.k8s.io/{repository}:{tag}")
 
 
-def play_all(node, chosen, at_once, player_type=stories.Player):
-    """The differences of each story, by its name, as they end."""
+def play_once(node, chosen, first, at_once, player_type):
+    """The stories with their differences, as they end; each has a number of its own, from this one on."""
     watcher, waiting, ended = stories.Watcher(node.server, player_type.KINDS), queue.Queue(), queue.Queue()
-    for i, story in enumerate(chosen):
+    for i, story in enumerate(chosen, first):
         waiting.put((i, story))
 
     def work():
@@ -180,11 +181,26 @@ def play_all(node, chosen, at_once, player_type=stories.Player):
                     player.clean()
             except Exception:  # noqa: BLE001
                 found.append(traceback.format_exc())
-            ended.put((story["story"], found))
+            ended.put((story, found))
     for i in range(at_once):
         threading.Timer(i * APART_S, work).start()
     for _ in chosen:
         yield ended.get()
+
+
+def play_all(node, chosen, at_once, player_type=stories.Player):
+    """The differences of each story, by its name. What was recorded is one of the orders in which things may happen at the same time, and on a
+    busy machine ours may be another: a story that differs is played again, with few others, and differs only if it does so each time."""
+    left, played = chosen, 0
+    for last in (False, False, True):
+        again = []
+        for story, found in play_once(node, left, played, at_once, player_type):
+            if found and not last:
+                again.append(story)
+                print("\n# ".join([f"# again: {story['story']}", *(line for text in found for line in text.splitlines())]), flush=True)
+            else:
+                yield story["story"], found
+        left, played, at_once = again, played + len(left), min(at_once, AT_ONCE_AGAIN)
 
 
 def choose(found, short_ms):

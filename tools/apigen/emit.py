@@ -125,8 +125,9 @@ class Emitter:
     def atom_table(self):
         offsets, text, at = [0, 0], "", 0
         for name in self.names:
-            text += f"\t{c_string(name)} {c_string(chr(0))}\n"
-            at += len(name.encode()) + 1
+            quoted = f'"{name}":'
+            text += f"\t{c_string(quoted)}\n"
+            at += len(quoted.encode())
             offsets.append(at)
         slots = hash_table([name_hash(n) for n in self.names])
         return (HEADER + '#include "codec/schema_tables.h"\n\nconst char atom_text[] =\n' + text + ";\n\n"
@@ -237,16 +238,15 @@ class SourceFile:
         values = w["enum"].split("|") if "enum" in w else None
         known = w["known"].split("|") if "known" in w else None
         merge_key = w.get("merge", True)
-        if not (f.description or f.default_json or values or known or merge_key is not True
-                or f.go_type or {"map", "gate", "rules"} & w.keys()):
+        if not (f.default_json or values or known or merge_key is not True or f.go_type or f.enum or {"map", "gate", "rules"} & w.keys()):
             return "schema_no_facts"
         keys = "NULL"
         if "map" in w:
             keys = self.shared("atom %s[]", "keys", "{ " + "".join(f"A_{identifier(k)}, " for k in w["map"].split(",")) + "0 }")
-        strings = [f.description, f.default_json, "" if merge_key is True else merge_key]
+        strings = [f.default_json, "" if merge_key is True else merge_key]
         body = "{ " + ", ".join([c_str(s) for s in strings] + [
             keys, self.lists.add(values) if values else "NULL", self.lists.add(known) if known else "NULL",
-            c_str(w.get("gate", "")), c_str(w.get("rules", "")), c_str(f.go_type)]) + " }"
+            c_str(w.get("gate", "")), c_str(w.get("rules", "")), c_str(f.go_type), self.enum(f.enum) if f.enum else "NULL"]) + " }"
         return self.shared("struct field_facts %s", "facts", body)
 
     def enum(self, values):
@@ -255,12 +255,10 @@ class SourceFile:
 
     def field(self, f):
         flags = " | ".join("FIELD_" + x for x in f.flags) or "0"
-        enum = self.enum(f.enum) if f.enum else "NULL"
         kind_type = f"&{c_type(f.type)}" if f.type else "NULL"
         facts = self.facts(f)
-        key = '"%s":' % f.name
         return (f"\t{{ A_{identifier(f.name)}, {f.number or 0}, KIND_{f.kind}, SHAPE_{f.shape.upper()}, {flags}, {kind_type}, "
-                f"{enum}, &{facts}, {c_str(key)} }},\n")
+                f"&{facts}, {c_string(f.description or '')} }},\n")
 
     def add_type(self, t):
         suffix = c_type(t)[len("type_"):]

@@ -1,0 +1,215 @@
+"""`c8s up` and what belongs to it, as a user meets it: a cluster from nothing, pods on it, every process killed, down, up again, another machine's
+node that joins by token, and a reset that leaves nothing. In namespaces of its own, with images from a folder."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cluster  # noqa: E402
+import images  # noqa: E402
+import nodes  # noqa: E402
+import peers  # noqa: E402
+import tap  # noqa: E402
+
+C8S = peers.C8S
+
+
+class Up:
+    """A cluster in a folder of its own."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="c8s-test-up-")
+        os.chmod(self.folder, 0o755)  # the control plane's user has to pass
+        self.data = os.path.join(self.folder, "data")
+        self.env = {**os.environ, "HOME": self.folder, "KUBECONFIG": "", "C8S_PEERS": peers.FOLDER}
+        self.env.pop("KUBECONFIG")
+        self.ports = cluster.free_port(), cluster.free_port(), cluster.free_port()
+
+    def run(self, *args, data=None):
+        return subprocess.run([C8S, args[0], *args[1:], "--data-dir", data or self.data], env=self.env, capture_output=True, text=True, timeout=120)
+
+    def up(self, *args):
+        return self.run("up", "--detach", *args)
+
+    def first(self, *args):
+        return self.up("--secure-port", str(self.ports[0]), "--kubelet-port", str(self.ports[1]), "--node-name", "n1", "--pod-cidr", "10.217.0.0/16", *args)
+
+    def kubectl(self, *args):
+        return subprocess.run([peers.find("kubectl", "kubernetes-client"), *args], env=self.env, capture_output=True, text=True, timeout=60)
+
+    def tag(self):
+        return next(name for name in os.listdir("/run/c8s") if os.path.exists(f"/run/c8s/{name}/node.pid") and self.data in self.arguments(self.pid(f"/run/c8s/{name}/node.pid")))
+
+    @staticmethod
+    def pid(path):
+        with open(path) as f:
+            return int(f.read())
+
+    @staticmethod
+    def arguments(pid):
+        try:
+            with open(f"/proc/{pid}/cmdline") as f:
+                return f.read()
+        except OSError:
+            return ""
+
+    def processes(self):
+        return [pid for pid in filter(str.isdigit, os.listdir("/proc")) if self.folder in self.arguments(pid)]
+
+    def traces(self):
+        """What is on the machine of this cluster."""
+        found = [f"process {self.arguments(pid)}" for pid in self.processes()]
+        with open("/proc/self/mounts") as f:
+            found += [line for line in f if self.folder in line]
+        links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True).stdout
+        found += [line for line in links.splitlines() if "veth" in line or "c8s-" in line]
+        found += [path for path in (self.data, self.data + "2") if os.path.exists(path)]
+        return found
+
+    def close(self):
+        for data in (self.data + "2", self.data):
+            if os.path.exists(os.path.join(data, "up.yaml")):
+                self.run("reset", data=data)
+        for pid in self.processes():
+            os.kill(int(pid), signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def make_images(folder):
+    os.makedirs(folder)
+    images.Image(images.busybox(), config={"Cmd": ["sh", "-c", "mkdir -p /www; echo it answers > /www/index.html; exec httpd -f -p 80 -h /www"],
+                                           "Env": ["PATH=/bin"]}).docker_archive(os.path.join(folder, "web.tar"), "example.com/web:1")
+
+
+def address(c):
+    return c.kubectl("get", "pod", "web", "-o", "jsonpath={.status.podIP}").stdout
+
+
+def page(c, ip=None):
+    ip = ip or address(c)
+    return subprocess.run(["curl", "-s", "-m", "5", f"http://{ip}/"], capture_output=True, text=True).stdout
+
+
+def test_up(t, c):
+    make_images(os.path.join(c.folder, "images"))
+    os.makedirs(os.path.join(c.folder, "manifests"))
+    with open(os.path.join(c.folder, "manifests", "one.yaml"), "w") as f:
+        f.write("apiVersion: v1\nkind: Namespace\nmetadata: { name: made }\n---\napiVersion: v1\nkind: ConfigMap\n"
+                "metadata: { name: there, namespace: made }\ndata: { a: b }\n")
+    r = c.first("--images", os.path.join(c.folder, "images"), "--manifests", os.path.join(c.folder, "manifests"))
+    t.check("up shows its steps and returns when the node is Ready", r.returncode == 0 and "node n1 is Ready" in r.stdout, r.stdout + r.stderr)
+    t.check("kubectl finds the cluster without being told", "n1" in c.kubectl("get", "nodes").stdout)
+    t.check("objects of the folder are there", c.kubectl("get", "cm", "-n", "made", "there", "-o", "jsonpath={.data.a}").stdout == "b")
+    run = f"/run/c8s/{c.tag()}"
+    with open(f"/proc/{c.pid(run + '/control-plane.pid')}/status") as f:
+        status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+    t.check("the control plane is nobody special and can do nothing", status["Uid"].split()[0] != "0" and int(status["CapBnd"], 16) == 0
+            and int(status["CapEff"], 16) == 0 and status["NoNewPrivs"] == "1", status)
+    os.makedirs(os.path.join(c.folder, "closed"), 0o700)
+    closed = subprocess.run([C8S, "doctor", "--data-dir", os.path.join(c.folder, "closed", "data")], env=c.env, capture_output=True, text=True)
+    t.check("doctor says that a folder on the way is closed, and what to do", closed.returncode == 1 and "chmod o+x" in closed.stdout, closed)
+    again = c.up()
+    t.check("a second one for the same folder is refused and told about the first", again.returncode == 1 and "runs already" in again.stdout + again.stderr, again)
+    taken = subprocess.run([C8S, "doctor", "--data-dir", c.data + "3", "--secure-port", str(c.ports[0])], env=c.env, capture_output=True, text=True)
+    t.check("doctor says that the port is taken, and what to do", taken.returncode == 1 and "is taken" in taken.stdout and "--secure-port" in taken.stdout, taken)
+
+
+def test_pods(t, c):
+    c.kubectl("run", "web", "--image", "example.com/web:1")
+    ready = c.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    t.check("a pod runs and answers", ready.returncode == 0 and page(c) == "it answers\n", c.kubectl("describe", "pod", "web").stdout[-1500:])
+
+
+def test_kills(t, c):
+    run = f"/run/c8s/{c.tag()}"
+    started = c.kubectl("get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].containerID}").stdout
+    for part in ("control-plane", "node"):
+        before = c.pid(f"{run}/{part}.pid")
+        os.kill(before, signal.SIGKILL)
+        t.check(f"{part} killed: another one takes its place", tap.wait_for(lambda: c.pid(f"{run}/{part}.pid") != before, 15))
+        t.check("and all is well", tap.wait_for(lambda: c.run("status").returncode == 0, 30), c.run("status").stdout)
+    ip = address(c)
+    supervisor = c.pid(os.path.join(c.data, "lock"))
+    os.kill(supervisor, signal.SIGKILL)
+    t.check("supervisor killed: its parts stop", tap.wait_for(lambda: not [p for p in c.processes() if "monitor" not in c.arguments(p)], 30),
+            [c.arguments(p) for p in c.processes()])
+    t.check("pods run on", page(c, ip) == "it answers\n")
+    r = c.up()
+    t.check("up again needs no flags", r.returncode == 0, r.stdout + r.stderr)
+    now = c.kubectl("get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount}").stdout
+    t.check("the pod is the one of before", now == started + " 0" and page(c) == "it answers\n", now)
+
+
+def test_join(t, c):
+    made = c.run("token", "create", "--ttl", "1h", "--description", "for a test").stdout.split()
+    t.check("token create prints the command", made[:2] == ["c8s", "join"], made)
+    t.check("token list shows it", "for a test" in c.run("token", "list").stdout)
+    url, token, ca = made[2], made[4], made[6]
+    wrong = c.run("join", url, "--token", token, "--ca-hash", "sha256:" + "0" * 64, "--kubelet-port", str(c.ports[2]), "--node-name", "n2", "--detach",
+                  data=c.data + "2")
+    t.check("another authority than the one named is refused", wrong.returncode == 1 and "this is not the cluster" in wrong.stdout + wrong.stderr, wrong)
+    r = c.run("join", url, "--token", token, "--ca-hash", ca, "--kubelet-port", str(c.ports[2]), "--node-name", "n2", "--detach", data=c.data + "2")
+    t.check("a node joins", r.returncode == 0 and "node n2 is Ready" in r.stdout, r.stdout + r.stderr)
+    csrs = json.loads(c.kubectl("get", "csr", "-o", "json").stdout)["items"]
+    t.check("by a request that was approved and signed", any(i["spec"]["username"] == "system:bootstrap:" + token[:6] and i["status"].get("certificate") for i in csrs))
+    t.check("its status is fine", c.run("status", data=c.data + "2").returncode == 0)
+    t.check("token delete removes it", c.run("token", "delete", token).returncode == 0 and "for a test" not in c.run("token", "list").stdout)
+    c.run("reset", data=c.data + "2")
+
+
+def test_down(t, c):
+    r = c.run("down")
+    t.check("down leaves no process", r.returncode == 0 and not c.processes(), r.stderr + str([c.arguments(p) for p in c.processes()]))
+    t.check("status says so", c.run("status").returncode == 1)
+    r = c.up()
+    t.check("up brings the pod back", r.returncode == 0 and c.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s").returncode == 0
+            and tap.wait_for(lambda: page(c) == "it answers\n", 10))
+
+
+def test_reboot(t, c):
+    """Everything killed at once, and what is under /run gone."""
+    run = f"/run/c8s/{c.tag()}"
+    for pid in [os.path.join(c.data, "lock"), f"{run}/control-plane.pid", f"{run}/node.pid"]:
+        os.kill(c.pid(pid), signal.SIGKILL)
+    for pid in c.processes():
+        os.kill(int(pid), signal.SIGKILL)
+    tap.wait_for(lambda: not c.processes(), 10)
+    with open("/proc/self/mounts") as f:
+        for path in [line.split()[1] for line in f if c.folder in line or run in line][::-1]:
+            subprocess.run(["umount", "-l", path], capture_output=True)
+    shutil.rmtree(run)
+    r = c.up()
+    t.check("after a reboot the pod comes back", r.returncode == 0 and tap.wait_for(lambda: page(c) == "it answers\n", 60),
+            r.stdout + r.stderr + c.kubectl("describe", "pod", "web").stdout[-1500:])
+
+
+def test_reset(t, c):
+    r = c.run("reset")
+    left = tap.wait_for(lambda: not c.traces(), 20)
+    t.check("reset leaves nothing", r.returncode == 0 and left, r.stderr + "\n".join(c.traces()))
+    with open(os.path.join(c.folder, ".kube", "config")) as f:
+        t.check("nor in the kubeconfig", "c8s" not in f.read())
+
+
+def main():
+    t = tap.Tap()
+    if why := nodes.missing():
+        t.skip("clusters by one command", why)
+        t.close()
+    nodes.own_namespaces()
+    c = Up()
+    try:
+        for test in (test_up, test_pods, test_kills, test_join, test_down, test_reboot, test_reset):
+            test(t, c)
+    finally:
+        c.close()
+    t.close()
+
+
+if __name__ == "__main__":
+    main()
