@@ -67,11 +67,20 @@ static bool is_special(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+/*
+ * The folder may be somebody else's, who has put it there: a pipe that nobody reads is an error (ENXIO), otherwise opening it waits for ever;
+ * and a link to a disk is no reason to write on that.
+ */
 static int write_special(const char *path, str content, struct err *err)
 {
-	CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
+	CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
 
-	return fd < 0 ? err_sys(err, errno, "%s", path) : file_write_fd(fd, content, -1, path, err);
+	if (fd < 0 || fstat(fd, &st) < 0 || fcntl(fd, F_SETFL, 0) < 0)
+		return err_sys(err, errno, "%s", path);
+	if (S_ISBLK(st.st_mode))
+		return err_set(err, ERR_INVALID, "%s is a disk", path);
+	return file_write_fd(fd, content, -1, path, err);
 }
 
 static int write_whole(const char *path, str content, mode_t mode, bool sync, struct err *err)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -236,6 +237,8 @@ static int become(int64_t user, struct err *err)
 
 	if (!user)
 		return 0;
+	if (user < 0 || user >= UINT32_MAX)
+		return err_set(err, ERR_INVALID, "--run-as: %" PRId64 " is not the number of a user", user);
 	for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability++)
 		;
 	if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

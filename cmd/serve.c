@@ -65,6 +65,8 @@ static void follow_supervisor(void)
 {
 	const char *pid = getenv(SERVE_SUPERVISOR);
 
+	if (pid)
+		(void)setpgid(0, 0); /* a terminal's Ctrl-C is for the supervisor: with its SIGTERM it would be our second signal */
 	if (pid && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != (pid_t)strtol(pid, NULL, 10)))
 		(void)raise(SIGTERM);
 	(void)unsetenv(SERVE_SUPERVISOR); /* it is not the supervisor of our children */

@@ -13,6 +13,7 @@
 
 #include "base/fiber.h"
 #include "base/fiber_io.h"
+#include "base/path.h"
 #include "base/process.h"
 #include "cmd/up.h"
 #include "cni/cni.h"
@@ -72,15 +73,36 @@ int up_remove_pods(const struct up_cluster *c, struct err *err)
 
 /* ---- everything ---- */
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static void close_fd(int *fd)
 {
-	(void)st, (void)at;
-	return (type == FTW_DP ? rmdir(path) : unlink(path)) < 0 && errno != ENOENT ? -1 : 0;
+	if (*fd >= 0)
+		(void)close(*fd);
 }
 
-static int remove_tree(const char *path, struct err *err)
+/* What is in it was made by containers and by the control plane's user: links, however deep, and mounts lead nowhere else. */
+static int remove_from(const char *folder, const char *name, struct err *err)
 {
-	return nftw(path, remove_one, WALK_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT ? err_sys(err, errno, "removing %s", path) : 0;
+	CLEANUP(close_fd) int top = path_open_tree(folder, err);
+	int r = top < 0 ? top : path_remove(top, name, err);
+
+	if (r == -ERR_NOT_FOUND && (top < 0 || faccessat(top, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)) {
+		err_clear(err);
+		return 0;
+	}
+	return r < 0 ? err_wrap(err, r, "removing %s/%s", folder, name) : 0;
+}
+
+/* Only what is ours: a data directory may have been somebody's before. The settings go last, so that what has failed can be tried again. */
+static int remove_data(const char *folder, struct err *err)
+{
+	static const char *const names[] = { "node", "control-plane", "log", "lock", "up.yaml" };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(names); i++)
+		r = remove_from(folder, names[i], err);
+	if (r == 0)
+		(void)rmdir(folder);
+	return r;
 }
 
 static int remove_group(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -139,14 +161,14 @@ int up_remove(const struct up_cluster *c, struct err *err)
 
 	if (r == 0)
 		r = remove_network(c, err);
-	if (r == 0 && !c->settings.server)
+	if (r == 0 && !c->settings.server && !(c->settings.kubeconfig && !c->settings.kubeconfig[0])) /* "": it was never merged */
 		r = up_unmerge_kubeconfig(c, err);
 	if (r < 0)
 		return r;
-	unmount_below(c, c->settings.data_dir);
+	unmount_below(c, c->node_dir);
 	unmount_below(c, c->run_dir);
 	remove_groups(c);
-	if ((r = remove_tree(c->run_dir, err)) == 0)
-		r = remove_tree(c->settings.data_dir, err);
+	if ((r = remove_from("/run/c8s", c->tag, err)) == 0)
+		r = remove_data(c->settings.data_dir, err);
 	return r;
 }

@@ -215,7 +215,8 @@ void up_look(struct arena *a, const struct up_cluster *c, struct up_findings *re
 	look_at_data(a, c, ret);
 	if (c->uid && !c->settings.server)
 		look_at_way(a, c, ret);
-	look_at_port(a, "API server's port", c->settings.secure_port, "secure-port", ret);
+	if (!c->settings.server)
+		look_at_port(a, "API server's port", c->settings.secure_port, "secure-port", ret);
 	look_at_port(a, "kubelet's port", c->settings.kubelet_port, "kubelet-port", ret);
 }
 

@@ -4,31 +4,39 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "apiserver/pki.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "cmd/up.h"
+#include "runtime/snapshot_priv.h"
 
-enum { WALK_FDS = 16 };
-
-/* nftw has no argument for its caller. */
-static uid_t owner;
-
-static int give(const char *path, const struct stat *st, int type, struct FTW *at)
+/* A file with further names may be somebody else's, to which that user has made one here. */
+static int give(void *arg, int folder, const char *name, const struct stat *st, struct err *err)
 {
-	(void)type, (void)at;
-	return st->st_uid != owner && lchown(path, owner, owner) < 0 ? -1 : 0;
+	uid_t owner = *(const uid_t *)arg;
+
+	if (st->st_uid == owner || (!S_ISDIR(st->st_mode) && st->st_nlink > 1))
+		return 0;
+	return fchownat(folder, name, owner, owner, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT ? err_sys(err, errno, "%s", name) : 0;
 }
 
-/* All below becomes the control plane's: also what an earlier one, of another user, has written. */
+/*
+ * All below becomes the control plane's: also what an earlier one, of another user, has written. By descriptors: the user may have left a
+ * process that puts links in the place of folders meanwhile.
+ */
 static int give_away(const char *folder, uid_t uid, struct err *err)
 {
-	owner = uid;
-	return nftw(folder, give, WALK_FDS, FTW_PHYS) < 0 ? err_sys(err, errno, "giving %s to the user %u", folder, uid) : 0;
+	static const struct snapshot_visitor visitor = { .entry = give };
+	CLEANUP(fd_closep) int top = path_open_tree(folder, err);
+	int r = top < 0 ? top : snapshot_walk(top, &visitor, &uid, err);
+
+	if (r == 0 && fchownat(top, "", uid, uid, AT_EMPTY_PATH) < 0)
+		r = err_sys(err, errno, "chown");
+	return r < 0 ? err_wrap(err, r, "giving %s to the user %u", folder, uid) : 0;
 }
 
 int up_make_folders(const struct up_cluster *c, struct err *err)

@@ -249,5 +249,7 @@ int up_load(const struct command *command, struct arena *a, const char *data_dir
 	if (access(kept, F_OK) < 0)
 		return err_set(err, ERR_NOT_FOUND, "there is no cluster in %s; 'c8s up --data-dir %s' makes one", data_dir, data_dir);
 	int r = parse(command, a, files, ARRAY_LEN(argv) - 1, argv, &ret->settings, err);
-	return r != 0 ? r : find_places(a, ret, err);
+	if (r > 0) /* what is wrong was printed; callers know of errors only */
+		return err_set(err, ERR_INVALID, "%s has settings that this version does not understand", kept);
+	return r < 0 ? r : find_places(a, ret, err);
 }

@@ -307,8 +307,10 @@ static void stop_child(struct child *x)
 	SHIELD_SCOPE();
 	DEADLINE_SCOPE(STOP_MS);
 
-	while (x->process && process_kill(x->process, SIGTERM, NULL) == 0 && !x->ended && fiber_cond_wait(&x->supervisor->changed, NULL) == 0)
-		;
+	/* Once: the second one ends a process at once (serve.h). */
+	if (x->process && process_kill(x->process, SIGTERM, NULL) == 0)
+		while (!x->ended && fiber_cond_wait(&x->supervisor->changed, NULL) == 0)
+			;
 	fiber_stop(TAKE(x->fiber));
 	process_free(TAKE(x->process));
 }
@@ -329,7 +331,8 @@ void supervisor_stopp(struct supervisor **s) { supervisor_stop(*s); }
 
 int up_lock(const struct up_cluster *c, struct err *err)
 {
-	int fd = open(c->lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	/* For us alone: who can open it can lock it, too, and then `c8s down` would take the number in it for a supervisor's. */
+	int fd = open(c->lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return err_sys(err, errno, "opening %s", c->lock_file);
@@ -340,7 +343,7 @@ int up_lock(const struct up_cluster *c, struct err *err)
 		return err_set(err, ERR_CONFLICT, "the cluster in %s runs already (pid %d); 'c8s status --data-dir %s' shows it", c->settings.data_dir, pid,
 			       c->settings.data_dir);
 	}
-	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", getpid()) < 0)
+	if (fchmod(fd, 0600) < 0 || ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", getpid()) < 0)
 		return err_sys(err, errno, "writing %s", c->lock_file);
 	return 0; /* the lock goes with the process */
 }

@@ -73,7 +73,7 @@ static bool pod_needs_work(struct controller *c, struct val pod)
 	str name;
 	bool made;
 
-	if (val_has(pod, metadata, deletionTimestamp))
+	if (val_has(pod, metadata, deletionTimestamp) || pod_is_done(pod))
 		return false;
 	VAL_EACH(e, val_get(pod, spec, resourceClaims)) {
 		int r = pod_claim_name(pod, *e, &name, &made);
@@ -218,6 +218,18 @@ static int claim_for(struct controller *c, struct arena *a, struct val pod, stru
 		*ret_name = name;
 		return 0;
 	}
+	if (r > 0 && !claim) {
+		CLEANUP(frozen_unrefp) struct frozen *asked = NULL;
+		/* It may only not be shown yet: of the pod we may have heard sooner. */
+		int known = client_get(c->client, CLAIM, val_str(pod, metadata, namespace), name, &asked, err);
+		if (known < 0 && known != -ERR_NOT_FOUND)
+			return known;
+		err_clear(err);
+		if (asked && owner_is(asked->val, pod)) {
+			*ret_name = name;
+			return 0;
+		}
+	}
 	*ret_new = true;
 	*ret_name = made_before(c, a, pod, val_str(entry, name));
 	/* The pod knows one that is gone: not the one that was made for it once. */
@@ -287,7 +299,8 @@ static int sync_pod(struct controller *c, struct arena *a, str key, struct err *
 {
 	struct frozen *shown = informer_get(controller_informer(c, POD), key);
 
-	if (!shown || val_has(shown->val, metadata, deletionTimestamp))
+	/* One that has ended gets nothing: sync_claim would take it away again, and so on for ever. */
+	if (!shown || val_has(shown->val, metadata, deletionTimestamp) || pod_is_done(shown->val))
 		return 0;
 	struct val pod = controller_hold(c, a, shown);
 	int r = make_claims(c, a, pod, err);

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "machinery/cel_priv.h"
 
-/* More than any function takes. */
-enum { PARAMS_MAX = 8 };
+/* More than any function takes, and more bytes than any name of a function or type has. */
+enum { PARAMS_MAX = 8, QUALIFIED_MAX = 128 };
 
 struct scope {
 	const struct scope *outer;
@@ -92,7 +92,7 @@ static void check_ident(struct checker *c, struct cel_node *n)
 		undeclared(c, n, n->ident.name);
 }
 
-/* a.b.c as it is written, when that is all it is; else "". */
+/* a.b.c as it is written, when that is all it is and it can be a name; else "". */
 static str qualified(struct checker *c, const struct cel_node *n)
 {
 	if (n->kind == CEL_N_IDENT)
@@ -100,8 +100,8 @@ static str qualified(struct checker *c, const struct cel_node *n)
 	if (n->kind != CEL_N_SELECT || n->select.test || n->select.optional)
 		return STR("");
 	str front = qualified(c, n->select.operand);
-	if (!front.n)
-		return front;
+	if (!front.n || front.n + n->select.field.n > QUALIFIED_MAX)
+		return STR("");
 	return arena_printf(c->arena, STR_FMT "." STR_FMT, STR_ARG(front), STR_ARG(n->select.field));
 }
 

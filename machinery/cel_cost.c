@@ -156,6 +156,9 @@ uint64_t cel_call_cost(struct cel_eval *ev, const struct cel_node *call, const s
 {
 	double first = n ? (double)cel_actual_size(args[0]) : 0;
 
+	/* Functions look at texts, and their characters are counted here, whatever that costs. */
+	for (size_t i = 0; i < n; i++)
+		cel_work(ev, cel_text(args[i]).n / 64);
 	if (call->call.only && call->call.only->cost)
 		return call->call.only->cost;
 	switch (rule_for(call)) {

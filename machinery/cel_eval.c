@@ -8,7 +8,7 @@
 
 #include "machinery/cel_priv.h"
 
-enum { WORK_MAX = 20000000, ARGS_INLINE = 4 };
+enum { WORK_MAX = 20000000, MEMORY_MAX = 128 * 1024 * 1024, ARGS_INLINE = 4 };
 
 /* In a slot: the fold whose value is not computed yet. Never seen by functions. */
 enum { LAZY = CEL_PARAM };
@@ -16,15 +16,22 @@ enum { LAZY = CEL_PARAM };
 static struct cel_val eval(struct cel_eval *ev, const struct cel_node *n);
 static struct cel_val eval_chain(struct cel_eval *ev, const struct cel_node *n, bool free);
 
+/* Levels of evaluation. The parser bounds the height of a tree, but a name that cel.bind made stands for another tree, which is evaluated
+ * where the name is first read: chains of them must not eat the stack of a fiber. */
+enum { NEST_MAX = CEL_DEPTH_MAX + 100 };
+
 /* ---- what functions may ask for ---- */
 
 struct arena *cel_arena(struct cel_eval *ev) { return ev->arena; }
 void *cel_context(struct cel_eval *ev) { return ev->run->context; }
 
+/* Some operations take much more memory than they cost: lists that are copied to grow, flatten(), the state of a match. */
+static bool too_big(const struct cel_eval *ev) { return ev->most && ev->arena->used > ev->most; }
+
 bool cel_work(struct cel_eval *ev, size_t n)
 {
 	ev->work += n;
-	if (ev->work > WORK_MAX)
+	if (ev->work > WORK_MAX || too_big(ev))
 		ev->exceeded = true;
 	return !ev->exceeded;
 }
@@ -46,7 +53,7 @@ static void charge(struct cel_eval *ev, uint64_t cost)
 {
 	if (__builtin_add_overflow(ev->cost, cost, &ev->cost))
 		ev->cost = UINT64_MAX;
-	if (ev->cost > ev->run->limit)
+	if (ev->cost > ev->run->limit || too_big(ev))
 		ev->exceeded = true;
 }
 
@@ -101,6 +108,7 @@ static struct cel_val element(struct cel_eval *ev, struct cel_val v, struct cel_
 	struct cel_val got;
 	int64_t i;
 
+	cel_work(ev, cel_text(index).n / 64);
 	*ret_found = true;
 	if (v.kind == CEL_LIST) {
 		if (!list_position(index, &i) && index.kind == CEL_DOUBLE)
@@ -204,14 +212,19 @@ static struct cel_val eval_cond(struct cel_eval *ev, const struct cel_node *n)
 
 static struct cel_val eval_chain(struct cel_eval *ev, const struct cel_node *n, bool free)
 {
+	struct cel_val v;
+
+	ev->exceeded |= ev->depth >= NEST_MAX;
 	if (ev->exceeded)
 		return cel_fail(ev, "operation cancelled");
+	ev->depth++;
 	if (n->kind == CEL_N_COND)
-		return eval_cond(ev, n);
-	if (n->kind != CEL_N_IDENT)
-		return eval_step(ev, n, free);
-	struct cel_val v = eval_ident(ev, n);
-	charge(ev, free ? 0 : 1);
+		v = eval_cond(ev, n);
+	else
+		v = n->kind == CEL_N_IDENT ? eval_ident(ev, n) : eval_step(ev, n, free);
+	ev->depth--;
+	if (n->kind == CEL_N_IDENT)
+		charge(ev, free ? 0 : 1);
 	return v;
 }
 
@@ -359,6 +372,7 @@ static struct cel_val eval_map(struct cel_eval *ev, const struct cel_node *n)
 	for (size_t i = 0; i < n->map.n; i++) {
 		const struct cel_entry *e = &n->map.entries[i];
 		struct cel_val key = eval(ev, e->key);
+		cel_work(ev, cel_text(key).n / 64);
 		if (is_error(key))
 			return key;
 		struct cel_val v = eval(ev, e->val);
@@ -446,10 +460,21 @@ static struct cel_val eval_fold(struct cel_eval *ev, const struct cel_node *n)
 	return eval(ev, n->fold.result);
 }
 
+static struct cel_val eval_node(struct cel_eval *ev, const struct cel_node *n);
+
 static struct cel_val eval(struct cel_eval *ev, const struct cel_node *n)
 {
+	ev->exceeded |= ev->depth >= NEST_MAX;
 	if (ev->exceeded)
 		return cel_fail(ev, "operation cancelled");
+	ev->depth++;
+	struct cel_val v = eval_node(ev, n);
+	ev->depth--;
+	return v;
+}
+
+static struct cel_val eval_node(struct cel_eval *ev, const struct cel_node *n)
+{
 	switch ((enum cel_node_kind)n->kind) {
 	case CEL_N_LITERAL:
 		return n->literal;
@@ -482,7 +507,7 @@ static struct cel_val eval(struct cel_eval *ev, const struct cel_node *n)
 
 struct cel_val cel_run(const struct cel_program *p, const struct cel_val *values, struct cel_run *run)
 {
-	struct cel_eval ev = { .arena = run->arena, .program = p, .vars = values, .run = run };
+	struct cel_eval ev = { .arena = run->arena, .program = p, .vars = values, .run = run, .most = run->arena->used + MEMORY_MAX };
 
 	ev.slots = ARENA_ARRAY(run->arena, struct cel_val, p->n_slots);
 	struct cel_val v = eval(&ev, p->root);

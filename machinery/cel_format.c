@@ -14,7 +14,7 @@ struct out {
 	struct cel_val error;   /* CEL_ERROR once something went wrong */
 };
 
-static bool failed(const struct out *o) { return o->error.kind == CEL_ERROR; }
+static bool failed(const struct out *o) { return o->error.kind == CEL_ERROR || o->b.overflow; }
 
 static void add_literal(struct out *o, struct cel_val v, unsigned depth);
 
@@ -297,7 +297,7 @@ struct cel_val cel_string_format(struct cel_eval *ev, const struct cel_val *v, s
 		}
 	}
 	cel_work(ev, o.b.n / 64);
-	if (o.b.overflow && !failed(&o))
+	if (o.b.overflow && o.error.kind != CEL_ERROR)
 		o.error = cel_fail(ev, "string is too long");
 	struct cel_val result = failed(&o) ? o.error : cel_of_str(arena_str(ev->arena, buf_str(&o.b)));
 	buf_done(&o.b);

@@ -78,13 +78,14 @@ static void walk_map(struct walk *w, const struct cel_node *n)
 static void check_argument(struct walk *w, const struct cel_node *n)
 {
 	const struct cel_node *arg = n->call.n > n->call.method ? n->call.args[n->call.method] : NULL;
+	CLEANUP(arena_done) struct arena scratch = ARENA_INIT; /* a pattern can take a megabyte */
 	struct err err = ERR_INIT;
 	bool good;
 
 	if (!arg || arg->kind != CEL_N_LITERAL)
 		return;
 	if (str_eq(n->call.name, STR("matches"))) {
-		good = arg->literal.kind == CEL_STRING && cel_re_compile(w->arena, cel_text(arg->literal), &err) != NULL;
+		good = arg->literal.kind == CEL_STRING && cel_re_compile(&scratch, cel_text(arg->literal), &err) != NULL;
 	} else if (str_eq(n->call.name, STR("duration")) || str_eq(n->call.name, STR("timestamp"))) {
 		struct cel_run run = { .arena = w->arena, .limit = UINT64_MAX };
 		struct cel_eval ev = { .arena = w->arena, .program = w->program, .run = &run };

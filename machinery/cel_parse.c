@@ -9,7 +9,7 @@
 
 #include "machinery/cel_priv.h"
 
-enum { HEIGHT_MAX = CEL_DEPTH_MAX + 50 };
+enum { HEIGHT_MAX = CEL_DEPTH_MAX + 50, EXPR_FRAMES = 5, FRAMES_MAX = CEL_DEPTH_MAX * (EXPR_FRAMES + 1) + 10 };
 
 #define EXPR_FIRST "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 static const char expect_expr[] = "{'[', '{', '(', '.', '-', '!', " EXPR_FIRST;
@@ -593,6 +593,8 @@ static const struct {
 
 static struct cel_node *parse_binary(struct cel_parser *p, unsigned level, const char *expected)
 {
+	if (++p->frames > FRAMES_MAX)
+		too_deep(p);
 	struct cel_node *left = parse_unary(p, expected);
 
 	while (!p->stop && operators[p->t->kind].level >= level && operators[p->t->kind].level) {
@@ -610,11 +612,13 @@ static struct cel_node *parse_binary(struct cel_parser *p, unsigned level, const
 			nodes_add(p, &terms, parse_binary(p, own + 1, expect_expr));
 		left = cel_node_call(p, op->at, operators[op->kind].name, NULL, terms.list, terms.n);
 	}
+	p->frames--;
 	return left;
 }
 
 static struct cel_node *parse_expr(struct cel_parser *p, const char *expected)
 {
+	p->frames += EXPR_FRAMES;
 	if (++p->depth > CEL_DEPTH_MAX)
 		too_deep(p);
 	struct cel_node *n = p->stop ? bad_node(p, p->t->at) : parse_binary(p, 1, expected);
@@ -628,6 +632,7 @@ static struct cel_node *parse_expr(struct cel_parser *p, const char *expected)
 		n = cel_node_call(p, at, STR("_?_:_"), NULL, args, 3);
 	}
 	p->depth--;
+	p->frames -= EXPR_FRAMES;
 	return n;
 }
 

@@ -8,7 +8,11 @@ struct planner {
 	struct cel_program *p;
 	struct arena *arena;
 	str why;          /* the first thing that could not be made */
+	size_t patterns;  /* bytes of all */
 };
+
+/* A few bytes of source, such as (a{1000}){11}, can be a megabyte of program: patterns beyond this are made when they are run. */
+enum { PATTERNS_MAX = 4 * 1024 * 1024 };
 
 static void plan(struct planner *x, struct cel_node *n);
 
@@ -97,9 +101,12 @@ static void plan_pattern(struct planner *x, struct cel_node *n)
 	bool takes = str_eq(n->call.name, STR("matches")) || str_eq(n->call.name, STR("find")) || str_eq(n->call.name, STR("findAll"));
 	struct err err = ERR_INIT;
 
-	if (!takes || !pattern || pattern->kind != CEL_N_LITERAL || pattern->literal.kind != CEL_STRING)
+	if (!takes || !pattern || pattern->kind != CEL_N_LITERAL || pattern->literal.kind != CEL_STRING ||
+	    x->patterns > PATTERNS_MAX)
 		return;
+	size_t before = x->arena->used;
 	n->call.re = cel_re_compile(x->arena, cel_text(pattern->literal), &err);
+	x->patterns += x->arena->used - before;
 	if (!n->call.re && !x->why.n)
 		x->why = arena_str(x->arena, err_str(&err));
 }

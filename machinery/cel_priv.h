@@ -176,6 +176,7 @@ struct cel_parser {
 	const struct cel_token *t;   /* the next one */
 	const struct cel_env *env;
 	unsigned depth;
+	unsigned frames;             /* as depth, but with what operators nest: what is on the stack */
 	bool stop;                   /* after an error that nothing after it can be trusted for */
 };
 
@@ -188,7 +189,8 @@ struct cel_node *cel_macro(struct cel_parser *p, uint32_t at, str name, struct c
 
 /* ---- types ---- */
 
-enum { CEL_TYPE_WEIGHT_MAX = 4096 };
+/* Also bounds how deep a type is, for everything that walks types recurses. */
+enum { CEL_TYPE_WEIGHT_MAX = 512 };
 
 const struct cel_type *cel_type_list(struct arena *a, const struct cel_type *elem);
 const struct cel_type *cel_type_map(struct arena *a, const struct cel_type *key, const struct cel_type *elem);
@@ -277,11 +279,13 @@ struct cel_eval {
 	const struct cel_val *vars;
 	struct cel_val *slots;
 	struct cel_run *run;
+	size_t most;               /* of what the arena may have handed out; 0: no limit */
 	uint64_t cost;
 	uint64_t work;
 	bool exceeded;
 	str name;                  /* of the running call */
 	const struct cel_re *re;   /* its pattern, when it was compiled before */
+	uint32_t depth;            /* of the evaluation */
 };
 
 /* "no such overload", for values that a function knows but not together; and for others the same with its name. */

@@ -2,6 +2,8 @@
  * The syntax of RE2, with the error texts of Go's regexp/syntax. Groups do not capture: nothing here asks for submatches. Not there:
  * classes by Unicode category (\pL), which are refused like unknown ones. Case is folded for ASCII, Latin-1, Greek and Cyrillic.
  */
+#include <stdlib.h>
+
 #include "machinery/cel_re_priv.h"
 
 enum { NEST_MAX = 200, REPEAT_MAX = 1000, RUNE_MAX = 0x10ffff };
@@ -14,7 +16,7 @@ struct parser {
 	size_t at;
 	unsigned flags, depth;
 	struct err *err;
-	bool failed;
+	bool failed, no_posix;   /* no_posix: no ":]" from here to the end */
 };
 
 static struct re_node *parse_alt(struct parser *p);
@@ -135,15 +137,19 @@ static void set_add_folded(struct parser *p, struct set *s, uint32_t lo, uint32_
 	}
 }
 
+static int by_begin(const void *a, const void *b)
+{
+	const struct re_range *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
 /* Sorted and merged; negated on request. */
 static struct re_class set_finish(struct parser *p, struct set *s, bool negate)
 {
-	for (size_t i = 1; i < s->n; i++)
-		for (size_t k = i; k > 0 && s->ranges[k].from < s->ranges[k - 1].from; k--) {
-			struct re_range swap = s->ranges[k];
-			s->ranges[k] = s->ranges[k - 1];
-			s->ranges[k - 1] = swap;
-		}
+	/* An expression can make a set of a million ranges. */
+	if (s->n > 1)
+		qsort(s->ranges, s->n, sizeof(*s->ranges), by_begin);
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++)
 		if (n && s->ranges[i].from <= s->ranges[n - 1].to + 1)
@@ -222,11 +228,12 @@ static bool posix_class(struct parser *p, struct set *s)
 	};
 	size_t begin = p->at;
 
-	if (!accept(p, STR("[:")))
+	if (p->no_posix || !accept(p, STR("[:")))
 		return false;
 	ptrdiff_t end = str_find(str_skip(p->whole, p->at), STR(":]"));
 	if (end < 0) {
 		p->at = begin;
+		p->no_posix = true;
 		return false;
 	}
 	bool negate = accept(p, STR("^"));

@@ -282,6 +282,8 @@ static struct cel_val split(struct cel_eval *ev, const struct cel_val *v, size_t
 		size_t len = (size_t)(found - rest.p);
 		one = cel_of_str(str_head(rest, len));
 		list = cel_list_join(ev, list, cel_of_list(ev->arena, &one, 1));
+		if (list.kind != CEL_LIST)
+			return list;
 		rest = str_skip(rest, len + sep.n);
 		left -= left > 0;
 	}

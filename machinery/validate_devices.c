@@ -190,6 +190,7 @@ static void check_device_tolerations(struct field_errors *e, const struct field_
 
 static void check_expression(struct field_errors *e, const struct field_path *at, str expression)
 {
+	CLEANUP(arena_done) struct arena scratch = ARENA_INIT;
 	CLEANUP(cel_program_unrefp) struct cel_program *p = NULL;
 	unsigned features = 0;
 	str why;
@@ -202,7 +203,7 @@ static void check_expression(struct field_errors *e, const struct field_path *at
 		features |= CEL_DEVICE_CONSUMABLE_CAPACITY;
 	if (gate_is_on(VAL_EMPTY, STR("DRAListTypeAttributes")))
 		features |= CEL_DEVICE_LIST_ATTRIBUTES;
-	int r = cel_device_compile(expression, features, e->arena, &p, &why);
+	int r = cel_device_compile(expression, features, &scratch, &p, &why);
 	if (r == -ERR_INVALID)
 		field_invalid(e, at, VAL_STR(expression), STR_FMT, STR_ARG(why));
 	else if (r < 0)

@@ -37,6 +37,15 @@ static bool is_of(const struct pod_class *k, const struct cycle *c, const struct
 	       val_equal(val_get(mine, affinity), val_get(theirs, affinity)) && str_eq(val_str(mine, nodeName), val_str(theirs, nodeName));
 }
 
+static void make_victims_room(struct pod_class *k)
+{
+	if (k->victims_room == k->room)
+		return;
+	k->victims = mem_resize(k->victims, k->room * sizeof(*k->victims));
+	memset(k->victims + k->victims_room, 0, (k->room - k->victims_room) * sizeof(*k->victims));
+	k->victims_room = k->room;
+}
+
 static void make_room(struct pod_class *k, uint32_t n)
 {
 	if (n <= k->room)
@@ -48,6 +57,8 @@ static void make_room(struct pod_class *k, uint32_t n)
 	k->offers = mem_resize(k->offers, BITS_WORDS(n) * sizeof(*k->offers));
 	k->room = n;
 	k->n_orders = 0;
+	if (k->victims) /* not while somebody looks, who keeps what class_victims says of one node when the next is learned */
+		make_victims_room(k);
 }
 
 /* ---- the sets ---- */
@@ -181,15 +192,6 @@ const struct preempt_victims *class_victims(const struct pod_class *k, const str
 	if (node >= k->victims_room || node == c->nominated_to || k->victims[node].generation != c->nodes->generation[node])
 		return NULL;
 	return &k->victims[node].found;
-}
-
-static void make_victims_room(struct pod_class *k)
-{
-	if (k->victims_room == k->room)
-		return;
-	k->victims = mem_resize(k->victims, k->room * sizeof(*k->victims));
-	memset(k->victims + k->victims_room, 0, (k->room - k->victims_room) * sizeof(*k->victims));
-	k->victims_room = k->room;
 }
 
 bool class_learn_victims(struct pod_class *k, const struct cycle *c, const struct preempt_victims *v)

@@ -361,6 +361,8 @@ static bool dynamic_hint(struct cycle *c, struct val pod, unsigned event, struct
 		return false;
 	if (val_has(old, status, allocation) && !val_has(new, status, allocation))
 		return true;
+	if (!val_exists(new)) /* what was left of an earlier try for extended resources is gone */
+		return is_controlled_by(old, pod);
 	for (size_t i = 0; i < n; i++)
 		if (str_eq(val_str(found[i]->val, metadata, uid), val_str(new, metadata, uid)))
 			return !val_exists(old) || !val_equal(val_get(old, status), val_get(new, status));

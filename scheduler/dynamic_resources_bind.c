@@ -136,11 +136,13 @@ static void unreserve_claim(struct cycle *c, const struct pod_claim *x)
 void dynamic_unreserve(struct cycle *c, uint32_t node)
 {
 	struct dynamic *s = c->state[c->at];
+	bool freed = false;
 	(void)node;
 	if (!s || !s->n)
 		return;
 	for (size_t i = 0; i < s->n; i++) {
 		struct pod_claim *x = &s->claims[i];
+		freed |= x->open && devices_flying(c->devices, x->uid);
 		if (x->open)
 			devices_land(c->devices, x->uid);
 		if ((x->extended ? x->stored : x->reserved) && c->scheduler)
@@ -148,6 +150,9 @@ void dynamic_unreserve(struct cycle *c, uint32_t node)
 		x->reserved = false;
 	}
 	let_go(s);
+	/* The server was never told of these: nobody else wakes pods that wait for the devices, or for a claim they share. */
+	if (freed && c->scheduler && c->scheduler->queue)
+		sched_queue_event(c->scheduler->queue, EV_CLAIM, VAL_EMPTY, VAL_EMPTY);
 }
 
 /* ---- writing ---- */

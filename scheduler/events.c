@@ -220,8 +220,8 @@ static void kind_changed(struct kind_listener *k, struct frozen *old, struct fro
 
 	if (k->count)
 		k->count(k->scheduler->nodes.counters, before, now);
-	/* Of devices, what goes helps nobody. */
-	if (k->event && (object || !(k->event & (EV_CLAIM | EV_DEVICE_CLASS | EV_RESOURCE_SLICE))))
+	/* Of devices, what goes helps nobody; but a claim may have had some. */
+	if (k->event && (object || !(k->event & (EV_DEVICE_CLASS | EV_RESOURCE_SLICE))))
 		sched_queue_event(k->scheduler->queue, k->event, k->tells ? before : VAL_EMPTY, k->tells ? now : VAL_EMPTY);
 }
 

@@ -130,7 +130,7 @@ def test_user_namespace(t, n):
     volumes = {"volumes": [{"name": "v", "emptyDir": {}}, {"name": "cm", "configMap": {"name": "userns"}}]}
     mounts = [{"name": "v", "mountPath": "/v"}, {"name": "cm", "mountPath": "/cm"}]
     made = create(n, "userns", script, {"hostUsers": False, **volumes}, volumeMounts=mounts)
-    handlers = n.get("/api/v1/nodes/" + nodes.NODE).json["status"]["runtimeHandlers"]
+    handlers = n.get("/api/v1/nodes/" + nodes.NODE).json["status"].get("runtimeHandlers") or [{}]
     if not handlers[0].get("features", {}).get("userNamespaces"):
         told = n.seen.event("userns", "FailedCreatePodSandBox", seconds=20)
         t.check("hostUsers: false, where the runtime cannot", "can't set `spec.hostUsers: false`, runtime does not support user namespaces" in told[2], told)

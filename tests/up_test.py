@@ -167,8 +167,8 @@ def test_down(t, c):
     t.check("down leaves no process", r.returncode == 0 and not c.processes(), r.stderr + str([c.arguments(p) for p in c.processes()]))
     t.check("status says so", c.run("status").returncode == 1)
     r = c.up()
-    t.check("up brings the pod back", r.returncode == 0 and c.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s").returncode == 0
-            and tap.wait_for(lambda: page(c) == "it answers\n", 10))
+    t.check("up brings the pod back", r.returncode == 0 and tap.wait_for(lambda: page(c) == "it answers\n", 60),
+            r.stdout + r.stderr + c.kubectl("describe", "pod", "web").stdout[-1500:])
 
 
 def test_reboot(t, c):
