@@ -120,8 +120,16 @@ static enum rule rule_for(const struct cel_node *call)
 	return find_rule(by_id, ARRAY_LEN(by_id), id);
 }
 
+/* As Go converts on the machines that costs are compared with: below zero around the end, beyond the largest to the middle. */
+static uint64_t whole(double d)
+{
+	if (d <= -0x1p63 || d >= 0x1p64)
+		return 1ULL << 63;
+	return d < 0 ? (uint64_t)(int64_t)d : (uint64_t)d;
+}
+
 /* A list made by a function. */
-static uint64_t allocating(double factor, uint64_t size) { return (uint64_t)((double)size * factor) + 1 + 10; }
+static uint64_t allocating(double factor, uint64_t size) { return whole((double)size * factor) + 1 + 10; }
 
 static uint64_t self_compare(struct cel_eval *ev, struct cel_val list)
 {

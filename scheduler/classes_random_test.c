@@ -245,7 +245,8 @@ FIBER_TEST(classes_change_nothing)
 			CLEANUP(arena_done) struct arena own = ARENA_INIT;
 			change(twins, &own, step);
 		}
-		CLEANUP(frozen_unrefp) struct frozen *pod = asking_object(&a, below(step % 5 ? KINDS - 1 : KINDS), below(20));
+		unsigned kind = below(step % 5 ? KINDS - 1 : KINDS), number = below(20);
+		CLEANUP(frozen_unrefp) struct frozen *pod = asking_object(&a, kind, number);
 		struct val budgets[BUDGETS];
 		for (unsigned i = 0; i < BUDGETS; i++)
 			budgets[i] = budget_object(&a, i);
@@ -254,7 +255,7 @@ FIBER_TEST(classes_change_nothing)
 		seen[str_find(with, STR("preemption:")) >= 0 ? 0 : str_starts(with, STR("0")) ? 1 : 2]++;
 	}
 	/* Pods that find nothing, a node, victims. */
-	CHECK(seen[0] > STEPS / 20 && seen[1] > STEPS / 20 && seen[2] > STEPS / 20);
+	CHECK(seen[0] > STEPS / 100 && seen[1] > STEPS / 100 && seen[2] > STEPS / 100);
 	twin_end(&twins[0]);
 	twin_end(&twins[1]);
 }

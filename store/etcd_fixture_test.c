@@ -14,10 +14,11 @@
 const char *etcd_program(const char *name)
 {
 	static char path[1024];
-	const char *dirs = getenv("PATH"), *peers = getenv("PEERS");
+	const char *dirs = getenv("PATH"), *peers = getenv("PEERS"), *shared = getenv("C8S_PEERS");
 	static char all[4096];
 
-	(void)snprintf(all, sizeof all, "%s:%s", dirs ? dirs : "", peers ? peers : "");
+	/* Of this build, or of all. */
+	(void)snprintf(all, sizeof all, "%s:%s:%s/usr/bin", dirs ? dirs : "", peers ? peers : "", shared ? shared : "");
 	for (str rest = str_of(all), dir; rest.n;) {
 		(void)str_cut(rest, ':', &dir, &rest);
 		(void)snprintf(path, sizeof path, STR_FMT "/%s", STR_ARG(dir), name);
