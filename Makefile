@@ -4,7 +4,7 @@
 #	make demo               build, then a tour of what works
 #	make test               all tests of that build
 #	make test SANITIZE=address,undefined      the same with sanitizers (or: thread)
-#	make test ALL=1         gcc, clang with sanitizers, the thread sanitizer and two minutes of fuzzing, as CI does
+#	make test ALL=1         gcc, clang with sanitizers, the thread sanitizer and a minute of fuzzing, as CI does
 #	make bench  fuzz  install  deps  clean
 
 SANITIZE ?= none

@@ -444,8 +444,9 @@ def test_propagation(t, n):
     wait_until(lambda: "waits" in n.output("spread", "down") and "waits" in n.output("spread", "up"), 40, "the containers")
     subprocess.run(["mount", "-t", "tmpfs", "late", host + "/late"], check=True)
     try:
-        with open(host + "/late/f", "w") as f:
+        with open(host + "/late/new", "w") as f:
             f.write("late\n")
+        os.rename(host + "/late/new", host + "/late/f")  # who looks for it finds it whole
         tap.wait_for(lambda: os.path.exists(host + "/up/f"), 5)
         t.check("Bidirectional: what the container mounts is there on the node", os.path.exists(host + "/up/f"))
         open(host + "/stop", "w").close()
