@@ -5,7 +5,9 @@
 #	make test               all tests of that build
 #	make test SANITIZE=address,undefined      the same with sanitizers (or: thread)
 #	make test ALL=1         gcc, clang with sanitizers, the thread sanitizer and a minute of fuzzing, as CI does
-#	make bench  fuzz  install  deps  clean
+#	make bench              the figures of README.md, measured here (as root, about six minutes)
+#	make bench ALL=1        every benchmark of its own
+#	make fuzz  install  deps  clean
 
 SANITIZE ?= none
 comma := ,
@@ -24,14 +26,15 @@ $(BUILD)/ready: tools/deps
 	test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(OPTIONS)
 	touch $@
 
-demo: all
+demo: $(BUILD)/ready
+	ninja -C $(BUILD) c8s c8s-pod kubectl
 	examples/tour $(BUILD)/c8s
 
 test: $(BUILD)/ready
 	tests/run $(if $(ALL),--all,$(BUILD))
 
-bench: $(BUILD)/ready
-	ninja -C $(BUILD) && meson test -C $(BUILD) --benchmark --verbose
+bench: all
+	$(if $(ALL),meson test -C $(BUILD) --benchmark --verbose,C8S=$(abspath $(BUILD))/c8s bench/figures.py)
 
 fuzz:
 	tools/deps

@@ -167,7 +167,8 @@ static int listen_on(struct apiserver *s, struct err *err)
 	int r = http_server_new(&http, &s->http, err);
 	if (r < 0)
 		return r;
-	return http_server_listen(s->http, s->options.bind_address, s->options.secure_port, &s->port, err);
+	return s->options.listen_fd > 0 ? http_server_take(s->http, s->options.listen_fd, &s->port, err) :
+					  http_server_listen(s->http, s->options.bind_address, s->options.secure_port, &s->port, err);
 }
 
 static void close_parts(struct apiserver *s)

@@ -55,6 +55,7 @@ struct apiserver_options {
 	struct store_options store;
 	const char *bind_address;           /* --bind-address; NULL: only this process can ask (local.h) */
 	uint16_t secure_port;               /* --secure-port */
+	int listen_fd;                      /* bound to both already, by who has started us; 0: not */
 	const char *advertise_address;      /* --advertise-address, or what stands for it */
 	const char *cert_file, *key_file;   /* --tls-cert-file, --tls-private-key-file */
 	const char *client_ca_file;

@@ -14,6 +14,7 @@
 #include "base/fiber.h"
 #include "base/fiber_io.h"
 #include "base/file.h"
+#include "base/file_batch.h"
 #include "base/log.h"
 #include "codec/time.h"
 
@@ -28,7 +29,7 @@ static const struct member_of_pki {
 	const char *purpose;
 	bool has_conf;                    /* DIR/NAME.conf is a kubeconfig with it */
 } members[] = {
-	{ "ca", -1, PKI_SERVING | PKI_CLIENTS, { "kubernetes", NULL, .is_ca = true, .days = CA_DAYS },
+	{ "ca", -1, PKI_SERVING | PKI_CLIENTS | PKI_AUTHORITY, { "kubernetes", NULL, .is_ca = true, .days = CA_DAYS },
 	  .purpose = "the cluster's authority" },
 	{ "apiserver", 0, PKI_SERVING, { "kube-apiserver", NULL, .for_servers = true, .days = LEAF_DAYS },
 	  .purpose = "the API server's own" },
@@ -79,31 +80,54 @@ static int64_t now_s(void)
 
 /* ---- one pair ---- */
 
-static int write_key(const char *path, EVP_PKEY *key, struct err *err)
+static int write_key(struct file_batch *f, const char *path, EVP_PKEY *key, struct err *err)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(PEM_MAX);
 	int r = key_pem(key, &b, err);
 
 	if (r == 0)
-		r = file_write(path, buf_str(&b), 0600, err);
+		file_batch_add(f, path, buf_str(&b), 0600);
 	if (b.p)
 		OPENSSL_cleanse(b.p, b.n);
 	return r;
 }
 
-static int write_cert(const char *path, X509 *cert, struct err *err)
+static int write_cert(struct file_batch *f, const char *path, X509 *cert, struct err *err)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(PEM_MAX);
 	int r = cert_pem(cert, &b, err);
-	return r < 0 ? r : file_write(path, buf_str(&b), 0644, err);
+
+	if (r == 0)
+		file_batch_add(f, path, buf_str(&b), 0644);
+	return r;
+}
+
+static int read_key(const struct file_batch *f, const char *path, EVP_PKEY **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(PEM_MAX);
+	int r = file_batch_read(f, path, &b, err);
+
+	if (r == 0)
+		r = key_parse(buf_str(&b), path, ret, err);
+	if (b.p)
+		OPENSSL_cleanse(b.p, b.n);
+	return r;
+}
+
+static int read_cert(const struct file_batch *f, const char *path, X509 **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(PEM_MAX);
+	int r = file_batch_read(f, path, &b, err);
+
+	return r < 0 ? r : cert_parse(buf_str(&b), path, ret, err);
 }
 
 /* Reads what there is of a pair; what is missing stays NULL. */
-static int read_pair(struct arena *a, const char *dir, const char *name, struct key_pair *p, struct err *err)
+static int read_pair(const struct file_batch *f, struct arena *a, const char *dir, const char *name, struct key_pair *p, struct err *err)
 {
-	int r = key_read(key_path(a, dir, name), &p->key, err);
+	int r = read_key(f, key_path(a, dir, name), &p->key, err);
 	if (r == 0 || r == -ERR_NOT_FOUND)
-		r = cert_read(cert_path(a, dir, name), &p->cert, err);
+		r = read_cert(f, cert_path(a, dir, name), &p->cert, err);
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
@@ -149,10 +173,10 @@ static int check_signer(const char *dir, const struct key_pair *p, const struct 
 	return 0;
 }
 
-static int ensure_pair(struct arena *a, const char *dir, const struct member_of_pki *m, const struct cert_request *q,
+static int ensure_pair(struct file_batch *f, struct arena *a, const char *dir, const struct member_of_pki *m, const struct cert_request *q,
 		       struct key_pair *p, const struct key_pair *ca, struct err *err)
 {
-	int written = 0, r = read_pair(a, dir, m->name, p, err);
+	int written = 0, r = read_pair(f, a, dir, m->name, p, err);
 	if (r < 0)
 		return r;
 	const char *why = why_make(p, ca, q);
@@ -164,12 +188,12 @@ static int ensure_pair(struct arena *a, const char *dir, const struct member_of_
 	if ((r = check_signer(dir, p, ca, m, err)) < 0)
 		return r;
 	if (!p->key) {
-		if ((r = key_make(&p->key, err)) < 0 || (r = write_key(key_path(a, dir, m->name), p->key, err)) < 0)
+		if ((r = key_make(&p->key, err)) < 0 || (r = write_key(f, key_path(a, dir, m->name), p->key, err)) < 0)
 			return r;
 		written++;
 	}
 	X509_free(TAKE(p->cert));
-	if ((r = cert_make(q, p->key, ca, &p->cert, err)) < 0 || (r = write_cert(cert_path(a, dir, m->name), p->cert, err)) < 0)
+	if ((r = cert_make(q, p->key, ca, &p->cert, err)) < 0 || (r = write_cert(f, cert_path(a, dir, m->name), p->cert, err)) < 0)
 		return r;
 	log_info("certificate made", KV("file", cert_path(a, dir, m->name)), KV("because", why));
 	return written + 1;
@@ -177,16 +201,16 @@ static int ensure_pair(struct arena *a, const char *dir, const struct member_of_
 
 /* ---- the key of service accounts ---- */
 
-static int ensure_service_account_key(struct arena *a, const char *dir, struct err *err)
+static int ensure_service_account_key(struct file_batch *f, struct arena *a, const char *dir, struct err *err)
 {
 	CLEANUP(key_pair_done) struct key_pair p = { 0 };
 	CLEANUP(buf_done) struct buf b = BUF_INIT(PEM_MAX);
 	const char *public_path = pki_path(a, dir, "sa.pub");
 	struct stat st;
-	int written = 0, r = key_read(key_path(a, dir, "sa"), &p.key, err);
+	int written = 0, r = read_key(f, key_path(a, dir, "sa"), &p.key, err);
 
 	if (r == -ERR_NOT_FOUND) {
-		if ((r = key_make(&p.key, err)) < 0 || (r = write_key(key_path(a, dir, "sa"), p.key, err)) < 0)
+		if ((r = key_make(&p.key, err)) < 0 || (r = write_key(f, key_path(a, dir, "sa"), p.key, err)) < 0)
 			return r;
 		written++;
 	}
@@ -194,42 +218,43 @@ static int ensure_service_account_key(struct arena *a, const char *dir, struct e
 		return r;
 	if (!written && stat(public_path, &st) == 0)
 		return 0;
-	if ((r = public_key_pem(p.key, &b, err)) < 0 || (r = file_write(public_path, buf_str(&b), 0644, err)) < 0)
+	if ((r = public_key_pem(p.key, &b, err)) < 0)
 		return r;
+	file_batch_add(f, public_path, buf_str(&b), 0644);
 	return written + 1;
 }
 
 /* ---- kubeconfigs ---- */
 
-static int ensure_conf(struct arena *a, const struct pki_options *o, const struct member_of_pki *m, struct err *err)
+static int ensure_conf(struct file_batch *f, struct arena *a, const struct pki_options *o, const struct member_of_pki *m, struct err *err)
 {
 	CLEANUP(buf_done) struct buf ca = BUF_INIT(PEM_MAX), cert = BUF_INIT(PEM_MAX), key = BUF_INIT(PEM_MAX);
 	CLEANUP(buf_done) struct buf was = BUF_INIT(PEM_MAX), now = BUF_INIT(PEM_MAX);
 	const char *path = conf_path(a, o->dir, m->name);
 	int r;
 
-	if ((r = file_read(cert_path(a, o->dir, "ca"), &ca, err)) < 0 ||
-	    (r = file_read(cert_path(a, o->dir, m->name), &cert, err)) < 0 ||
-	    (r = file_read(key_path(a, o->dir, m->name), &key, err)) < 0)
+	if ((r = file_batch_read(f, cert_path(a, o->dir, "ca"), &ca, err)) < 0 ||
+	    (r = file_batch_read(f, cert_path(a, o->dir, m->name), &cert, err)) < 0 ||
+	    (r = file_batch_read(f, key_path(a, o->dir, m->name), &key, err)) < 0)
 		return r;
-	r = file_read(path, &was, err);
+	r = file_batch_read(f, path, &was, err);
 	if (r < 0 && r != -ERR_NOT_FOUND)
 		return r;
 	if (r == 0 && kubeconfig_fits(buf_str(&was), o->server, buf_str(&ca), buf_str(&cert)))
 		return 0;
 	kubeconfig_build(&now, o->server, buf_str(&ca), m->request.common_name, buf_str(&cert), buf_str(&key));
-	r = file_write(path, buf_str(&now), 0600, err);
+	file_batch_add(f, path, buf_str(&now), 0600);
 	OPENSSL_cleanse(key.p, key.n);
 	OPENSSL_cleanse(now.p, now.n);
-	return r < 0 ? r : 1;
+	return 1;
 }
 
-static int ensure_confs(struct arena *a, const struct pki_options *o, struct err *err)
+static int ensure_confs(struct file_batch *f, struct arena *a, const struct pki_options *o, struct err *err)
 {
 	int written = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-		int r = members[i].has_conf ? ensure_conf(a, o, &members[i], err) : 0;
+		int r = members[i].has_conf ? ensure_conf(f, a, o, &members[i], err) : 0;
 		if (r < 0)
 			return r;
 		written += r;
@@ -237,7 +262,7 @@ static int ensure_confs(struct arena *a, const struct pki_options *o, struct err
 	return written;
 }
 
-static int make_client(const struct pki_options *o, const struct key_pair *ca, const char *user, const char *group, str ca_text, const char *path,
+static int make_client(struct file_batch *f, const struct pki_options *o, const struct key_pair *ca, const char *user, const char *group, str ca_text, const char *path,
 		       struct err *err)
 {
 	const struct cert_request q = { .common_name = user, .organization = group, .for_clients = true, .days = LEAF_DAYS };
@@ -249,36 +274,44 @@ static int make_client(const struct pki_options *o, const struct key_pair *ca, c
 	    (r = key_pem(p.key, &key, err)) < 0)
 		return r;
 	kubeconfig_build(&conf, o->server, ca_text, user, buf_str(&cert), buf_str(&key));
-	r = file_write(path, buf_str(&conf), 0600, err);
+	file_batch_add(f, path, buf_str(&conf), 0600);
 	OPENSSL_cleanse(key.p, key.n);
 	OPENSSL_cleanse(conf.p, conf.n);
-	return r;
+	return 0;
 }
 
-int pki_client_conf(const struct pki_options *o, const char *user, const char *group, const char *path, struct err *err)
+static int add_client(struct file_batch *f, const struct pki_options *o, const char *user, const char *group, const char *path, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	CLEANUP(buf_done) struct buf was = BUF_INIT(PEM_MAX), ca_text = BUF_INIT(PEM_MAX);
 	CLEANUP(key_pair_done) struct key_pair ca = { 0 };
-	int r = file_read(path, &was, err);
+	int r = file_batch_read(f, path, &was, err);
 
 	if (r < 0 && r != -ERR_NOT_FOUND)
 		return r;
 	bool there = r == 0;
-	if ((r = file_read(cert_path(&a, o->dir, "ca"), &ca_text, err)) < 0)
+	if ((r = file_batch_read(f, cert_path(&a, o->dir, "ca"), &ca_text, err)) < 0)
 		return r;
 	if (there && kubeconfig_fits(buf_str(&was), o->server, buf_str(&ca_text), STR_NONE))
 		return 0;
-	if ((r = read_pair(&a, o->dir, "ca", &ca, err)) < 0)
+	if ((r = read_pair(f, &a, o->dir, "ca", &ca, err)) < 0)
 		return r;
 	if (!ca.key)
 		return err_set(err, ERR_NOT_FOUND, "%s/pki/ca.key is missing, and the certificate in %s has to be signed with it", o->dir, path);
-	return make_client(o, &ca, user, group, buf_str(&ca_text), path, err);
+	return make_client(f, o, &ca, user, group, buf_str(&ca_text), path, err);
+}
+
+int pki_client_conf(const struct pki_options *o, const char *user, const char *group, const char *path, struct err *err)
+{
+	CLEANUP(file_batch_done) struct file_batch own = FILE_BATCH_INIT;
+	int r = add_client(o->batch ? o->batch : &own, o, user, group, path, err);
+
+	return r < 0 ? r : file_batch_write(&own, err);
 }
 
 /* ---- all of it ---- */
 
-static int ensure_members(struct arena *a, const struct pki_options *o, struct key_pair *pairs, struct err *err)
+static int ensure_members(struct file_batch *f, struct arena *a, const struct pki_options *o, struct key_pair *pairs, struct err *err)
 {
 	int written = 0, r;
 
@@ -291,35 +324,42 @@ static int ensure_members(struct arena *a, const struct pki_options *o, struct k
 			q.names = o->names;
 			q.addresses = o->addresses;
 		}
-		if ((r = ensure_pair(a, o->dir, m, &q, &pairs[i], m->ca < 0 ? NULL : &pairs[m->ca], err)) < 0)
+		if ((r = ensure_pair(f, a, o->dir, m, &q, &pairs[i], m->ca < 0 ? NULL : &pairs[m->ca], err)) < 0)
 			return r;
 		written += r;
 	}
 	return written;
 }
 
-int pki_ensure(const struct pki_options *o, struct err *err)
+static int ensure_all(struct file_batch *f, const struct pki_options *o, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct key_pair pairs[ARRAY_LEN(members)] = { 0 };
-	int written, r = 0;
+	int written, r = file_make_dirs(pki_path(&a, o->dir, ""), 0755, err);
 
-	if (!o->needs)
-		return 0;
-	if ((r = file_make_dirs(pki_path(&a, o->dir, ""), 0755, err)) < 0)
+	if (r < 0)
 		return r;
-	written = ensure_members(&a, o, pairs, err);
+	written = ensure_members(f, &a, o, pairs, err);
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
 		key_pair_done(&pairs[i]);
 	if (written < 0)
 		return written;
-	if ((o->needs & PKI_SERVICE_ACCOUNTS) && (r = ensure_service_account_key(&a, o->dir, err)) < 0)
+	if ((o->needs & PKI_SERVICE_ACCOUNTS) && (r = ensure_service_account_key(f, &a, o->dir, err)) < 0)
 		return r;
 	written += r;
 	if (!(o->needs & PKI_CONFS))
 		return written;
-	r = ensure_confs(&a, o, err);
+	r = ensure_confs(f, &a, o, err);
 	return r < 0 ? r : written + r;
+}
+
+int pki_ensure(const struct pki_options *o, struct err *err)
+{
+	CLEANUP(file_batch_done) struct file_batch own = FILE_BATCH_INIT;
+	int written = o->needs ? ensure_all(o->batch ? o->batch : &own, o, err) : 0;
+	int r = written < 0 ? written : file_batch_write(&own, err);
+
+	return r < 0 ? r : written;
 }
 
 static int ensure_blocking(void *arg, struct err *err)
@@ -346,14 +386,14 @@ int pki_renew_run(const struct pki_options *o, struct err *err)
 
 /* ---- showing ---- */
 
-static void show(struct buf *b, const struct member_of_pki *m, const X509 *cert)
+static void show(struct buf *b, const char *name, const char *purpose, const X509 *cert)
 {
 	char until[TIME_TEXT_MAX], due[TIME_TEXT_MAX];
 	int64_t left = cert_ends(cert) - now_s();
 
 	time_format((struct timestamp){ cert_ends(cert), 0 }, until);
 	time_format((struct timestamp){ cert_due(cert), 0 }, due);
-	buf_addf(b, "%-26s %-48s ", m->name, m->purpose);
+	buf_addf(b, "%-26s %-48s ", name, purpose);
 	if (left <= 0)
 		buf_addf(b, "EXPIRED on %.10s\n", until);
 	else if (cert_begins(cert) > now_s())
@@ -362,21 +402,28 @@ static void show(struct buf *b, const struct member_of_pki *m, const X509 *cert)
 		buf_addf(b, "valid until %.10s (%" PRId64 " days left), renewed from %.10s on\n", until, left / DAY_S, due);
 }
 
+int pki_show_file(const char *name, const char *purpose, const char *path, struct buf *b, struct err *err)
+{
+	X509 *cert = NULL;
+	int r = cert_read(path, &cert, err);
+
+	if (r < 0)
+		return r;
+	show(b, name, purpose, cert);
+	X509_free(cert);
+	return 0;
+}
+
 int pki_show(const char *dir, struct buf *b, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	size_t shown = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-		X509 *cert = NULL;
-		int r = cert_read(cert_path(&a, dir, members[i].name), &cert, err);
-		if (r == -ERR_NOT_FOUND)
-			continue;
-		if (r < 0)
+		int r = pki_show_file(members[i].name, members[i].purpose, cert_path(&a, dir, members[i].name), b, err);
+		if (r < 0 && r != -ERR_NOT_FOUND)
 			return r;
-		show(b, &members[i], cert);
-		X509_free(cert);
-		shown++;
+		shown += r == 0;
 	}
 	if (!shown)
 		return err_set(err, ERR_NOT_FOUND, "there are no certificates in %s/pki", dir);

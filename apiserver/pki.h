@@ -19,12 +19,15 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
+struct file_batch;
+
 enum pki_need {
 	PKI_SERVING = 1 << 0,         /* apiserver */
 	PKI_CLIENTS = 1 << 1,         /* apiserver-kubelet-client, admin, controller-manager, scheduler */
 	PKI_FRONT_PROXY = 1 << 2,
 	PKI_SERVICE_ACCOUNTS = 1 << 3,
 	PKI_CONFS = 1 << 4,           /* the kubeconfigs; needs PKI_CLIENTS */
+	PKI_AUTHORITY = 1 << 5,       /* ca alone */
 };
 
 /* Texts are borrowed for as long as the options are used. */
@@ -34,6 +37,7 @@ struct pki_options {
 	const char *const *names;     /* DNS names of the serving certificate, NULL-ended */
 	const char *const *addresses; /* and IP addresses, NULL-ended */
 	const char *server;           /* for the kubeconfigs: "https://10.0.0.1:6443" */
+	struct file_batch *batch;     /* files are added to it, to be written with others; NULL: they are written */
 };
 
 /*
@@ -57,5 +61,7 @@ const char *pki_admin_conf(struct arena *a, const char *dir);
 
 /* Appends a line per certificate of DIR/pki: what it is for, until when it is valid, when it is going to be renewed. */
 int pki_show(const char *dir, struct buf *b, struct err *err);
+/* The same for one that is elsewhere; of a chain, its first. */
+int pki_show_file(const char *name, const char *purpose, const char *path, struct buf *b, struct err *err);
 
 #endif

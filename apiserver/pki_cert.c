@@ -172,19 +172,34 @@ static int unreadable(const char *path, const char *what, struct err *err)
 		       path, what);
 }
 
+int key_parse(str pem, const char *path, struct evp_pkey_st **ret, struct err *err)
+{
+	BIO *bio = BIO_new_mem_buf(pem.n ? pem.p : "", (int)pem.n);
+
+	*ret = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
+	BIO_free(bio);
+	return *ret ? 0 : unreadable(path, "private key", err);
+}
+
+int cert_parse(str pem, const char *path, struct x509_st **ret, struct err *err)
+{
+	BIO *bio = BIO_new_mem_buf(pem.n ? pem.p : "", (int)pem.n);
+
+	*ret = bio ? PEM_read_bio_X509(bio, NULL, no_password, NULL) : NULL;
+	BIO_free(bio);
+	return *ret ? 0 : unreadable(path, "certificate", err);
+}
+
 int key_read(const char *path, struct evp_pkey_st **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(FILE_MAX);
 	int r = file_read(path, &b, err);
 
-	if (r < 0)
-		return r;
-	BIO *bio = BIO_new_mem_buf(b.n ? b.p : "", (int)b.n);
-	*ret = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
-	BIO_free(bio);
+	if (r == 0)
+		r = key_parse(buf_str(&b), path, ret, err);
 	if (b.p)
 		OPENSSL_cleanse(b.p, b.n);
-	return *ret ? 0 : unreadable(path, "private key", err);
+	return r;
 }
 
 int cert_read(const char *path, struct x509_st **ret, struct err *err)
@@ -192,12 +207,7 @@ int cert_read(const char *path, struct x509_st **ret, struct err *err)
 	CLEANUP(buf_done) struct buf b = BUF_INIT(FILE_MAX);
 	int r = file_read(path, &b, err);
 
-	if (r < 0)
-		return r;
-	BIO *bio = BIO_new_mem_buf(b.n ? b.p : "", (int)b.n);
-	*ret = bio ? PEM_read_bio_X509(bio, NULL, no_password, NULL) : NULL;
-	BIO_free(bio);
-	return *ret ? 0 : unreadable(path, "certificate", err);
+	return r < 0 ? r : cert_parse(buf_str(&b), path, ret, err);
 }
 
 /* ---- looking at certificates ---- */

@@ -33,7 +33,10 @@ int cert_make(const struct cert_request *q, struct evp_pkey_st *key, const struc
 int key_pem(struct evp_pkey_st *key, struct buf *b, struct err *err);
 int public_key_pem(struct evp_pkey_st *key, struct buf *b, struct err *err);
 int cert_pem(struct x509_st *cert, struct buf *b, struct err *err);
-/* -ERR_NOT_FOUND when there is no such file; -ERR_INVALID when it holds something else, with a hint. */
+/* What a file holds; -ERR_INVALID when that is something else, with a hint. */
+int key_parse(str pem, const char *path, struct evp_pkey_st **ret, struct err *err);
+int cert_parse(str pem, const char *path, struct x509_st **ret, struct err *err);
+/* The same; -ERR_NOT_FOUND when there is no such file. */
 int key_read(const char *path, struct evp_pkey_st **ret, struct err *err);
 int cert_read(const char *path, struct x509_st **ret, struct err *err);
 

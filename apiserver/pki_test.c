@@ -28,7 +28,7 @@ static void place_init(struct place *p)
 {
 	*p = (struct place){ .dir = "/tmp/c8s-pki-test-XXXXXX" };
 	CHECK(mkdtemp(p->dir));
-	p->options = (struct pki_options){ p->dir, EVERYTHING, names, addresses, "https://10.9.8.7:6443" };
+	p->options = (struct pki_options){ .dir = p->dir, .needs = EVERYTHING, .names = names, .addresses = addresses, .server = "https://10.9.8.7:6443" };
 	clock_virtual_set(0, begin_s * NS_PER_S);
 	log_set_level(LOG_LEVEL_OFF);
 }

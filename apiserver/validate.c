@@ -83,6 +83,7 @@ int stage_validate(struct request *q, struct err *err)
 	struct field_errors e;
 	field_errors_init(&e, q->arena);
 	e.no_privileged = !q->server->options.allow_privileged;
+	e.gates = q->server->options.gates;
 	int r = q->current ? prepare_changed(q, &e, err) : prepare_new(q, &e, err);
 	if (r < 0)
 		return r;

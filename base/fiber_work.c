@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,6 +14,21 @@
 #include "base/clock.h"
 #include "base/fiber_io.h"
 #include "base/mem.h"
+
+/*
+ * Signals are for the threads of loops. Other threads inherit the mask of the one that makes them, the pool's at the first request: made
+ * without signals, they cannot take one that a loop has blocked to read it from a descriptor, which would end the process.
+ */
+static sigset_t without_signals(void)
+{
+	sigset_t all, before;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	return before;
+}
+
+static void with_signals(const sigset_t *before) { (void)pthread_sigmask(SIG_SETMASK, before, NULL); }
 
 /* A request to the pool that a fiber waits for; on its stack. */
 struct pending {
@@ -77,7 +93,9 @@ int fiber_blocking(int (*fn)(void *arg, struct err *err), void *arg, struct err 
 
 	if (r < 0)
 		return r;
+	sigset_t before = without_signals();
 	r = uv_queue_work(&fiber_loop->uv, &w.req, work_run, work_done);
+	with_signals(&before);
 	if (r < 0)
 		return err_sys(err, -r, "hand work to the thread pool");
 	r = pending_wait(&w.pending, (uv_req_t *)&w.req, err);
@@ -161,7 +179,9 @@ int worker_start(const char *name, struct worker **ret, struct err *err)
 	struct worker *w = mem_zalloc(sizeof *w);
 
 	(void)sem_init(&w->work, 0, 0);
+	sigset_t before = without_signals();
 	int e = pthread_create(&w->thread, NULL, worker_main, w);
+	with_signals(&before);
 	if (e) {
 		(void)sem_destroy(&w->work);
 		free(w);
@@ -253,7 +273,9 @@ int fiber_getaddrinfo(const char *node, const char *service, const struct addrin
 	if (r < 0)
 		return r;
 	/* libuv copies the names and the hints. */
+	sigset_t before = without_signals();
 	r = uv_getaddrinfo(&fiber_loop->uv, &l.req, lookup_done, node, service, hints);
+	with_signals(&before);
 	if (r < 0)
 		return err_sys(err, -r, "look up %s", node ? node : service);
 	r = pending_wait(&l.pending, (uv_req_t *)&l.req, err);

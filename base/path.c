@@ -98,6 +98,15 @@ str path_clean(struct arena *a, str path)
 	return str_span(out, n);
 }
 
+str path_absolute(struct arena *a, const char *path)
+{
+	char *here = path[0] == '/' ? NULL : arena_alloc(a, PATH_MAX, 1);
+
+	if (here && getcwd(here, PATH_MAX))
+		return path_clean(a, arena_printf(a, "%s/%s", here, path));
+	return path_clean(a, str_of(path));
+}
+
 int path_open_tree(const char *path, struct err *err)
 {
 	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -17,6 +17,8 @@
 
 /* An absolute path without "//", "." and ".." and the '/' at its end, by its text alone; terminated. */
 str path_clean(struct arena *a, str path);
+/* The same for a path that may begin at the working directory. */
+str path_absolute(struct arena *a, const char *path);
 
 /* The top of a tree by its name outside of it (trusted): O_PATH | O_DIRECTORY. */
 int path_open_tree(const char *path, struct err *err);

@@ -6,22 +6,23 @@
   the node and with one of its own, one after another and all at once; both keep their data on the same disk and their state in memory
 - the memory of the process that stays with each pod
 
-    containers.py BENCH-CRI [ROUNDS]"""
+    containers.py [--rounds N] [--cri BENCH-CRI]      without it only the first"""
+import argparse
 import contextlib
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
-import containerd  # noqa: E402
-import images  # noqa: E402
-import peers  # noqa: E402
-from cluster import wait_until  # noqa: E402
+from common import figure, median, memory
+import containerd
+import images
+import peers
+import tap
+from cluster import wait_until
 
 C8S = os.environ["C8S"]
 POD = peers.static_pod()
@@ -32,7 +33,7 @@ GOAL_OF_CRUN = 0.7
 GOAL_OF_CONTAINERD = 0.2
 GOAL_POD_MS = 15
 GOAL_AT_ONCE_MS = 600
-GOAL_MONITOR_KB = 512
+GOAL_MONITOR_MB = 0.5
 
 
 def apart():
@@ -86,11 +87,13 @@ def bench_runtimes(folder, rounds):
             except RuntimeError as why:
                 print(f"{name} does not run here: {why}")
                 del runtimes[name]
-    middle = {name: statistics.median(t) for name, t in times.items() if name in runtimes}
+    middle = {name: median(t) for name, t in times.items() if name in runtimes}
     for name, seconds in middle.items():
         goal = f", goal {GOAL_OF_CRUN}" if name == "crun" else ""
         print(f"run to exit of true, {name:5} {seconds * 1e3:7.2f} ms"
               + ("" if name == "c8s" else f"   c8s takes {middle['c8s'] / seconds:.2f} of it{goal}"))
+        if "crun" in middle and name != "crun":
+            figure("oci", seconds / middle["crun"], name)
 
 
 # ---- pods over CRI ----
@@ -129,25 +132,6 @@ class Ours:
         self.process.wait()
         containerd.Containerd.remove_cgroups(self)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def command_line(pid):
-    try:
-        with open(f"/proc/{pid}/cmdline") as f:
-            return f.read().replace("\0", " ")
-    except OSError:
-        return ""
-
-
-def memory_of(words):
-    """(RSS, PSS) in KiB of each process with all of these words in its command line, as the kernel shows them."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        if all(word in command_line(pid) for word in words):
-            with open(f"/proc/{pid}/smaps_rollup") as f:
-                rows = dict(line.split(":", 1) for line in f.read().splitlines()[1:])
-            found.append(tuple(int(rows[key].split()[0]) for key in ("Rss", "Pss")))
-    return found
 
 
 class Client:
@@ -200,10 +184,10 @@ def bench_memory(program, sides):
     for name, side in sides.items():
         with Client(program, side, "host", ONE_BY_ONE, 1):
             time.sleep(REST_S)
-            found = memory_of([*words[name], side.folder])
+            found = [memory(pid) for pid in tap.pids_of(*words[name], side.folder)]
         rss, pss = (sum(m[i] for m in found) / max(len(found), 1) for i in (0, 1))
-        goal = f" (goal {GOAL_MONITOR_KB})" if name == "c8s" else ""
-        print(f"per pod of {ONE_BY_ONE}, at rest: {name:10} {len(found)} processes, RSS {rss:7.0f} KiB{goal}, PSS {pss:7.0f} KiB")
+        goal = f" (goal {GOAL_MONITOR_MB})" if name == "c8s" else ""
+        print(f"per pod of {ONE_BY_ONE}, at rest: {name:10} {len(found)} processes, RSS {rss:6.2f} MB{goal}, PSS {pss:6.2f} MB")
 
 
 def bench_cri(program, folder, rounds):
@@ -232,15 +216,20 @@ def bench_cri(program, folder, rounds):
 
 
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 30
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--cri", help="the program bench-cri")
+    args = parser.parse_args()
     if os.geteuid():
         sys.exit("bench containers: needs root")
     apart()
     with tempfile.TemporaryDirectory() as folder:
-        bench_runtimes(folder, rounds)
-        bench_cri(sys.argv[1], folder, max(rounds // 10, 1))
+        try:
+            bench_runtimes(folder, args.rounds)
+        finally:
+            tap.remove_cgroups(f"/c8s-bench-{os.getpid()}")  # of one that could not run, too
+        if args.cri:
+            bench_cri(args.cri, folder, max(args.rounds // 10, 1))
 
 
 if __name__ == "__main__":

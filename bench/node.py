@@ -1,148 +1,285 @@
 #!/usr/bin/env python3
-"""What a node costs: from POST to Running as a watcher sees it, one pod after another and all at once, split by what the status tells on the
-way; then memory and processor time of a kubelet with many pods that do nothing. With the built-in runtime, and in the same run with
-Debian's containerd below the same kubelet. Needs root.
+"""What `c8s up` costs: how soon the node is Ready, with new keys and with those of before; memory and processor time of all that runs then;
+pods from POST to Running as a watcher sees it, one after another and all at once, split by what their status tells on the way; the process
+that stays with each pod; a kubelet with many pods that do nothing. In the same run the same with Debian's containerd below the same kubelet,
+and etcd and containerd alone, which Kubernetes needs beside its own programs. Needs root.
 
-    node.py [ROUNDS]"""
+    node.py [--rounds N] [--idle-pods N]"""
+import argparse
+import base64
+import contextlib
 import http.client
 import json
 import os
+import re
 import ssl
-import statistics
-import sys
+import subprocess
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
-import nodes  # noqa: E402
+from common import cpu_seconds, figure, median, memory
+import cluster
+import containerd
+import images
+import nodes
+import peers
+import tap
+from up_test import C8S, Up
 
-ONE_BY_ONE, AT_ONCE, IDLE_PODS, IDLE_S = 20, 50, 100, 10
-GOAL_ONE_MS, GOAL_ALL_MS = 40, 1500
-STEPS = ("created", "seen", "sandbox", "running")
+ONE_BY_ONE, AT_ONCE, SETTLE_S, IDLE_S, WAIT_S = 20, 50, 5, 25, 120
+IMAGE = "example.com/bench:1"
+PODS = "/api/v1/namespaces/default/pods"
+STEPS = ("created", "scheduled", "sandbox", "running")
+
+
+class Cluster(Up):
+    """One by `c8s up`."""
+
+    def __init__(self, runtime="c8s"):
+        super().__init__()
+        self.images, self.runtime, self.containerd = os.path.join(self.folder, "images"), runtime, None
+
+    def make_images(self):
+        os.makedirs(self.images)
+        images.Image(images.busybox(), config={"Cmd": ["sleep", "100000"]}).docker_archive(os.path.join(self.images, "bench.tar"), IMAGE)
+
+    def start_containerd(self):
+        """Mounts that one of kubelet and containerd makes in the folder reach the other."""
+        for how in (["--bind", self.folder, self.folder], ["--make-private", self.folder], ["--make-shared", self.folder]):
+            subprocess.run(["mount", *how], check=True)
+        self.containerd = containerd.Containerd(shared=self.folder).start()
+        self.make_images()
+        self.containerd.load(os.path.join(self.images, "bench.tar"))
+        return ["--container-runtime-endpoint", self.containerd.endpoint]
+
+    def start(self):
+        """Seconds until the node is Ready."""
+        args = []
+        if not os.path.exists(self.data):
+            more = self.start_containerd() if self.runtime == "containerd" else []
+            args = ["--secure-port", str(self.ports[0]), "--kubelet-port", str(self.ports[1]), "--node-name", "n1", "--pod-cidr", "10.219.0.0/16", *more]
+        begin, said = time.monotonic(), []
+        with subprocess.Popen([C8S, "up", "--detach", "--data-dir", self.data, *args], env=self.env, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as up:
+            for line in up.stdout:
+                said.append(line)
+                if "is Ready" in line:
+                    seconds = time.monotonic() - begin
+        if up.returncode:
+            raise RuntimeError("".join(said))
+        return seconds
+
+    def load(self):
+        """The image of pods, into the built-in runtime."""
+        self.make_images()
+        subprocess.run([C8S, "image", "--root", os.path.join(self.data, "node", "runtime"), "load", os.path.join(self.images, "bench.tar")],
+                       check=True, capture_output=True)
+
+    def connect(self):
+        """As the administrator."""
+        with open(os.path.join(self.data, "control-plane", "admin.conf")) as f:
+            found = dict(re.findall(r"(client-certificate|client-key)-data: (\S+)", f.read()))
+        pem = os.path.join(self.folder, "admin.pem")
+        with open(pem, "wb") as f:
+            f.write(b"".join(base64.b64decode(part) for part in found.values()))
+        context = ssl._create_unverified_context()
+        context.load_cert_chain(pem)
+        return http.client.HTTPSConnection("127.0.0.1", self.ports[0], timeout=WAIT_S, context=context)
+
+    def close(self):
+        super().close()
+        if self.containerd:
+            self.containerd.close()
+            subprocess.run(["umount", "-l", self.folder], capture_output=True)
+            os.rmdir(self.folder)
+
+
+# ---- the stack at rest ----
+
+
+def measure_start(rounds):
+    for i in range(rounds):
+        with contextlib.closing(Cluster()) as c:
+            seconds = [c.start()]
+            for _ in range(rounds - 1):
+                c.run("down")
+                seconds.append(c.start())
+        figure("start_new", seconds[0])
+        for again in seconds[1:]:
+            figure("start_again", again)
+        print(f"up to node Ready: {seconds[0] * 1e3:.0f} ms with new keys, then " + ", ".join(f"{s * 1e3:.0f}" for s in seconds[1:]) + " ms", flush=True)
+
+
+def at_rest(pids_by_name):
+    """MB and percent of a core by name: of several at the same time, because only their own time counts."""
+    def used(pids):
+        return sum(map(cpu_seconds, pids))
+    time.sleep(SETTLE_S)
+    before = {name: used(pids) for name, pids in pids_by_name.items()}
+    begin = time.monotonic()
+    time.sleep(IDLE_S)
+    seconds = time.monotonic() - begin
+    return {name: (sum(memory(pid)[1] for pid in pids), 100 * (used(pids) - before[name]) / seconds) for name, pids in pids_by_name.items()}
+
+
+def measure_rest():
+    with contextlib.ExitStack() as running, cluster.Folder() as folder:
+        stack = {"c8s": running.enter_context(contextlib.closing(started(Cluster()))).parts()}
+        if peers.find("etcd", "etcd-server") and peers.find("etcdctl", "etcd-client") and not containerd.missing():
+            etcd = running.enter_context(cluster.Etcd(os.path.join(folder, "etcd")))
+            stack["etcd and containerd"] = [etcd.processes[0].pid, running.enter_context(containerd.Containerd()).pid()]
+        for who, (megabytes, percent) in at_rest(stack).items():
+            figure("idle_memory", megabytes, who)
+            figure("idle_cpu", percent, who)
+            print(f"at rest, {who}: {megabytes:.1f} MB (PSS), {percent:.2f} % of a core", flush=True)
+
+
+def started(c):
+    try:
+        c.start()
+    except BaseException:
+        c.close()
+        raise
+    return c
+
+
+# ---- pods ----
 
 
 class Watcher:
     """When pods came to each step, as a client sees it."""
 
-    def __init__(self, node):
-        self.seen, self.node, self.changed = {}, node, threading.Condition()
+    def __init__(self, c):
+        self.seen, self.gone, self.cluster, self.changed = {}, set(), c, threading.Condition()
+        self.connection = c.connect()
         threading.Thread(target=self.follow, daemon=True).start()
         time.sleep(0.3)
 
     def follow(self):
-        context = ssl._create_unverified_context()
-        c = http.client.HTTPSConnection("127.0.0.1", self.node.server.port, context=context)
-        c.request("GET", "/api/v1/pods?watch=1", headers={"Authorization": "Bearer admin-token", "Accept": "application/json"})
-        answer = c.getresponse()
-        while line := answer.readline():
-            now, pod = time.monotonic(), json.loads(line)["object"]
-            status = pod.get("status", {})
-            steps = {"created"}
-            if status.get("containerStatuses"):
-                steps.add("seen")
-            if any(x["type"] == "PodReadyToStartContainers" and x["status"] == "True" for x in status.get("conditions", [])):
-                steps.add("sandbox")
-            if status.get("phase") == "Running":
-                steps.update(STEPS)
-            with self.changed:
-                known = self.seen.setdefault(pod["metadata"]["name"], {})
-                for step in steps:
-                    known.setdefault(step, now)
-                self.changed.notify_all()
+        connection = self.cluster.connect()
+        try:
+            connection.request("GET", PODS + "?watch=1", headers={"Accept": "application/json"})
+            answer = connection.getresponse()
+            while line := answer.readline():
+                self.take(time.monotonic(), json.loads(line))
+        except OSError:
+            pass  # the cluster has ended
 
-    def wait(self, name, step, seconds=120):
+    def take(self, now, event):
+        pod = event["object"]
+        name, status, steps = pod["metadata"]["name"], pod.get("status", {}), {"created"}
+        if pod["spec"].get("nodeName"):
+            steps.add("scheduled")
+        if any(x["type"] == "PodReadyToStartContainers" and x["status"] == "True" for x in status.get("conditions", [])):
+            steps.add("sandbox")
+        if status.get("phase") == "Running":
+            steps.update(STEPS)
         with self.changed:
-            if not self.changed.wait_for(lambda: step in self.seen.get(name, {}), seconds):
-                raise TimeoutError(f"{name} did not come to {step}")
+            known = self.seen.setdefault(name, {})
+            for step in steps:
+                known.setdefault(step, now)
+            if event["type"] == "DELETED":
+                self.gone.add(name)
+            self.changed.notify_all()
+
+    def wait(self, name, what="Running"):
+        """Until it runs, or is gone: when it came to each step."""
+        with self.changed:
+            if not self.changed.wait_for(lambda: "running" in self.seen.get(name, {}) if what == "Running" else name in self.gone, WAIT_S):
+                raise TimeoutError(f"pod {name} is not {what} after {WAIT_S} s")
             return self.seen[name]
 
+    def request(self, method, path, body=None):
+        self.connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+        answer = self.connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise RuntimeError(f"{method} {path}: {text}")
 
-def post(node, connection, name):
-    pod = node.make(name, spec={"terminationGracePeriodSeconds": 0})
-    body, head = json.dumps(pod), {"Authorization": "Bearer admin-token", "Content-Type": "application/json"}
-    begin = time.monotonic()
-    connection.request("POST", "/api/v1/namespaces/default/pods", body, head)
-    answer = connection.getresponse()
-    if answer.status != 201:
-        raise RuntimeError(answer.read())
-    answer.read()
-    return begin
+    def post(self, name):
+        begin = time.monotonic()
+        self.request("POST", PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+            "terminationGracePeriodSeconds": 1, "containers": [{"name": "c", "image": IMAGE, "imagePullPolicy": "IfNotPresent"}]}})
+        return begin
 
-
-def one_by_one(node, watcher, connection, prefix):
-    splits = []
-    for i in range(ONE_BY_ONE):
-        begin = post(node, connection, f"{prefix}-{i}")
-        seen = watcher.wait(f"{prefix}-{i}", "running")
-        splits.append([(seen[s] - begin) * 1000 for s in STEPS])
-    return splits
-
-
-def all_at_once(node, watcher, connection, prefix):
-    begin = time.monotonic()
-    for i in range(AT_ONCE):
-        post(node, connection, f"{prefix}-{i}")
-    return max((watcher.wait(f"{prefix}-{i}", "running")["running"] - begin) * 1000 for i in range(AT_ONCE))
+    def remove(self, *names):
+        """Gracefully: of those that are removed by force the node still has the containers for a while, and it takes 110 pods at most."""
+        for name in names:
+            self.request("DELETE", f"{PODS}/{name}")
+        for name in names:
+            self.wait(name, "gone")
 
 
-def cost(pid):
-    """Proportional memory in MB, processor time in seconds."""
-    with open(f"/proc/{pid}/smaps_rollup") as f:
-        pss = next(int(line.split()[1]) for line in f if line.startswith("Pss:"))
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return pss / 1024, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def one_by_one(watcher, prefix):
+    """p50 of each step in ms."""
+    names, splits = [f"{prefix}-{i}" for i in range(ONE_BY_ONE)], []
+    for name in names:
+        begin = watcher.post(name)
+        seen = watcher.wait(name)
+        splits.append([(seen.get(s, seen["running"]) - begin) * 1e3 for s in STEPS])
+    watcher.remove(*names)
+    return [median(column) for column in zip(*splits)]
 
 
-def idle(node, watcher, connection):
-    for i in range(IDLE_PODS):
-        post(node, connection, f"idle-{i}")
-    for i in range(IDLE_PODS):
-        watcher.wait(f"idle-{i}", "running")
-    time.sleep(3)
-    _, before = cost(node.process.pid)
-    time.sleep(IDLE_S)
-    memory, after = cost(node.process.pid)
-    print(f"  kubelet{' with its runtime' if node.runtime == 'c8s' else ''}, {IDLE_PODS} idle pods: {memory:.1f} MB (PSS), "
-          f"{(after - before) / IDLE_S * 100:.2f} % of a processor")
+def all_at_once(watcher, prefix, count=AT_ONCE):
+    """Milliseconds until the last one runs, and their names: they run on."""
+    names, begin = [f"{prefix}-{i}" for i in range(count)], time.monotonic()
+    for name in names:
+        watcher.post(name)
+    return max((watcher.wait(name)["running"] - begin) * 1e3 for name in names), names
 
 
-def measure(runtime, rounds):
-    print(f"{'the built-in runtime' if runtime == 'c8s' else 'containerd'}:")
-    with nodes.Node(runtime=runtime, config={"maxPods": 250, "kubeAPIQPS": 1000, "kubeAPIBurst": 2000, "eventRecordQPS": 0,
-                                             "serializeImagePulls": False, "registryPullQPS": 0}) as node:
-        watcher, connection = Watcher(node), node.server.connect(120)
-        post(node, connection, "first")  # pulls the image
-        watcher.wait("first", "running")
-        splits, totals = [], []
+def monitors(c):
+    """MB of the process that stays with each pod."""
+    time.sleep(SETTLE_S)  # those that start containers have ended then
+    found = tap.pids_of("monitor", "--state", c.tag()) if not c.containerd else tap.pids_of("containerd-shim", c.containerd.folder)
+    return median([memory(pid)[0] for pid in found])
+
+
+def measure_pods(who, rounds, idle_pods):
+    with contextlib.closing(started(Cluster(who))) as c:
+        if who == "c8s":
+            c.load()
+        watcher = Watcher(c)
+        watcher.post("first")
+        watcher.wait("first")
         for i in range(rounds):
-            splits += one_by_one(node, watcher, connection, f"one{i}")
-            node.remove_all_pods()
-            totals.append(all_at_once(node, watcher, connection, f"all{i}"))
-            node.remove_all_pods()
-        p50 = [statistics.median(s[k] for s in splits) for k in range(len(STEPS))]
-        print("  one after another, p50: " + ", ".join(f"{name} {ms:.1f} ms" for name, ms in zip(STEPS, p50)))
-        print(f"  {AT_ONCE} at once, all running: {statistics.median(totals):.0f} ms")
-        idle(node, watcher, connection)
-    return p50[-1], statistics.median(totals)
+            p50 = one_by_one(watcher, f"one{i}")
+            figure("pod_one", p50[-1], who)
+            together, names = all_at_once(watcher, f"all{i}")
+            figure("pod_many", together / 1e3, who)
+            if i == rounds - 1:
+                rss = monitors(c)
+                figure("monitor", rss, who)
+            watcher.remove(*names)
+            print(f"pods, {who}: one after another, p50: " + ", ".join(f"{step} {ms:.1f} ms" for step, ms in zip(STEPS, p50))
+                  + f"; {AT_ONCE} at once, all running: {together:.0f} ms", flush=True)
+        print(f"pods, {who}: the process that stays with each: {rss:.2f} MB (RSS)", flush=True)
+        if idle_pods:
+            _, names = all_at_once(watcher, "idle", idle_pods)
+            ((megabytes, percent),) = at_rest({"node": [c.parts()[2]]}).values()
+            print(f"pods, {who}: kubelet with {idle_pods} that do nothing: {megabytes:.1f} MB (PSS), {percent:.2f} % of a core", flush=True)
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-    why = nodes.missing()
-    if why:
-        print(f"bench of a node skipped: {why}")
-        return
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--idle-pods", type=int, default=100)
+    args = parser.parse_args()
+    if os.geteuid():
+        raise SystemExit("bench of a node: needs root")
+    why = containerd.missing()  # and gets it, while there is a network
+    for program in ("etcd", "etcdctl"):
+        peers.find(program, peers.PEERS[program])
     nodes.own_namespaces()
-    ours = measure("c8s", rounds)
-    print(f"goals: one {GOAL_ONE_MS} ms: {'met' if ours[0] < GOAL_ONE_MS else 'MISSED'}; "
-          f"all {GOAL_ALL_MS} ms: {'met' if ours[1] < GOAL_ALL_MS else 'MISSED'}")
-    why = nodes.missing("containerd")
+    measure_start(args.rounds)
+    measure_rest()
+    measure_pods("c8s", args.rounds, args.idle_pods)
     if why:
-        print(f"containerd skipped: {why}")
-        return
-    theirs = measure("containerd", 1)
-    print(f"built-in runtime against containerd: one after another {ours[0] / theirs[0]:.2f}, at once {ours[1] / theirs[1]:.2f}")
+        print(f"without containerd: {why}")
+    else:
+        measure_pods("containerd", args.rounds, args.idle_pods)
 
 
-main()
+if __name__ == "__main__":
+    main()

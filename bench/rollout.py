@@ -8,13 +8,12 @@ node) and an event of the scheduler. With a quarter of surge and a quarter unava
 their status, and the deployment tells its own; the new set is made, and the deployment gets its revision.
 
     rollout.py [PODS]"""
-import os
 import re
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
-from cluster import Component, ControlPlane, Folder, Server, wait_until  # noqa: E402
+from common import cpu_seconds
+from cluster import Component, ControlPlane, Folder, Server, wait_until
 
 NODES, ROUNDS = 100, 4
 LINE = re.compile(r'apiserver_request_total\{(.*)\} (\d+)')
@@ -53,12 +52,6 @@ def settled(server):
     return now
 
 
-def cpu_s(process):
-    with open(f"/proc/{process.pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def deployment(server):
     return server.request("GET", "/apis/apps/v1/namespaces/default/deployments/web").json
 
@@ -83,7 +76,7 @@ def measure(server, pods, parts):
     wait_until(lambda: is_done(server, pods), 300, "the deployment")
     created_s = time.monotonic() - began
     settled(server)
-    used = {name: cpu_s(p) for name, p in parts.items()}
+    used = {name: cpu_seconds(p.pid) for name, p in parts.items()}
     before, began = writes(server), time.monotonic()
     set_image(server, "two")
     wait_until(lambda: is_done(server, pods), 300, "the update")
@@ -93,7 +86,7 @@ def measure(server, pods, parts):
         return len(server.request("GET", "/api/v1/namespaces/default/pods").json["items"])
     wait_until(lambda: count() == pods, 60, "the old pods to be gone")
     after = settled(server)
-    used = {name: cpu_s(p) - used[name] for name, p in parts.items()}
+    used = {name: cpu_seconds(p.pid) - used[name] for name, p in parts.items()}
     return created_s, updated_s, used, {k: n - before.get(k, 0) for k, n in after.items() if n != before.get(k, 0)}
 
 

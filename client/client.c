@@ -50,6 +50,7 @@ struct attempt {
 	struct arena *arena;             /* of a raw call */
 	size_t max;
 	str body;
+	struct client_answer *answer;
 };
 
 static int call_once(struct attempt *t, struct err *err)
@@ -60,6 +61,16 @@ static int call_once(struct attempt *t, struct err *err)
 static int raw_once(struct attempt *t, struct err *err)
 {
 	return t->client->transport->call_raw(t->client, t->request, t->arena, t->max, &t->body, &t->reply, err);
+}
+
+/* What is to be tried again later is an error here, which nobody gets to see. */
+static int answer_once(struct attempt *t, struct err *err)
+{
+	const struct client_reply *p = &t->reply;
+	int r = t->client->transport->answer(t->client, t->request, t->arena, t->max, t->answer, &t->reply, err);
+	if (r == 0 && p->retry_after_s >= 0 && (p->status == 429 || p->status >= 500))
+		return err_set(err, ERR_TOO_MANY_REQUESTS, "the server asks to try again later");
+	return r;
 }
 
 static int watch_once(struct attempt *t, struct err *err)
@@ -86,6 +97,18 @@ static int ended_while_waiting(int r, const struct err *last, struct err *err)
 	return err_set(err, ended.code, "%s - error from a previous attempt: %s", ended.msg, last->msg);
 }
 
+static void note_answer(struct client *c, int r, int status)
+{
+	if (r >= 0 || status) {
+		c->recoveries += c->unreached;
+		c->unreached = false;
+	} else if (r == -ERR_UNAVAILABLE || r == -ERR_TIMEOUT) {
+		c->unreached = true;
+	}
+}
+
+unsigned client_recoveries(const struct client *c) { return c->recoveries; }
+
 /* (suspends) */
 static int attempt_run(struct attempt *t, struct err *err)
 {
@@ -97,6 +120,7 @@ static int attempt_run(struct attempt *t, struct err *err)
 		t->reply = (struct client_reply){ .retry_after_s = -1 };
 		err_clear(&last);
 		r = t->once(t, &last);
+		note_answer(t->client, r, t->reply.status);
 		if (r >= 0)
 			return r;
 		int64_t seconds = i < RETRIES ? again_after(t) : -1;
@@ -458,5 +482,18 @@ int client_get_raw(struct client *c, struct arena *a, str path, size_t max, str 
 	int r = attempt_run(&t, err);
 	if (r == 0)
 		*ret = t.body;
+	return r;
+}
+
+int client_raw(struct client *c, struct arena *a, const struct client_raw *raw, size_t max, struct client_answer *ret, struct err *err)
+{
+	struct client_request q = client_request_of_raw(raw);
+	struct attempt t = { .client = c, .request = &q, .once = answer_once, .arena = a, .max = max, .answer = ret };
+	*ret = (struct client_answer){ 0 };
+	int r = attempt_run(&t, err);
+	if (r == -ERR_TOO_MANY_REQUESTS && ret->status) {
+		err_clear(err);
+		return 0;
+	}
 	return r;
 }

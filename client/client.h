@@ -2,11 +2,13 @@
  * client/: how the parts of a cluster talk to its API server, and what every loop of them needs around that.
  *
  *	client.h        calls: get, list, create, update, patch, apply, delete, watch (this file)
+ *	raw.h           requests and answers as they are, streams of bytes, WebSockets
  *	kubeconfig.h    where the server is and who we are: kubeconfig files, exec plugins, in-cluster
  *	informer.h      a copy of all objects of a kind, kept up to date, with indexes
  *	work_queue.h    keys to look at, each once at a time, with back-off
  *	expectations.h  what a loop has done that its informer does not show yet
  *	recorder.h      events
+ *	rexec.h         the client's side of exec and attach     terminal.h   our own terminal meanwhile
  *	election.h      one leader among several, by a Lease
  *
  * There are two transports behind one interface: HTTPS, and in-process for loops that live with the API server, which
@@ -48,6 +50,9 @@ void client_freep(struct client **c);
  * begins): no limit. Watches count once.
  */
 void client_limit(struct client *c, double qps, unsigned burst);
+
+/* How often a server has answered after none could be reached: who has waited because of that need not wait longer. */
+unsigned client_recoveries(const struct client *c);
 
 /* ---- one object ---- */
 
@@ -138,7 +143,8 @@ struct client_watch;
 int client_watch(struct client *c, const struct type *type, const struct client_watch_options *o, struct client_watch **ret,
 		 struct err *err);
 /*
- * The next event: 1; 0 when the server has ended the watch in good order; an ERROR event is that Status as an error
+ * The next event: 1; 0 when the server has ended the watch in good order, or it has to begin anew because our certificates or the
+ * server are others now; an ERROR event is that Status as an error
  * (-ERR_EXPIRED: list again).
  */
 int client_watch_next(struct client_watch *w, struct client_event *ret, struct err *err);

@@ -8,6 +8,9 @@
 
 #include "client/client.h"
 #include "client/rate.h"
+#include "client/raw.h"
+
+struct http_header;
 
 /* One request. Everything is borrowed until the transport returns. */
 struct client_request {
@@ -20,6 +23,10 @@ struct client_request {
 	str content_type;                /* of a patch and of options: the body is JSON; empty: as the transport likes it best */
 	struct val body;                 /* VAL_NONE: none */
 	const struct type *body_type;    /* what the body is to be encoded as; NULL: a free tree, as it is */
+	str text;                        /* or the body as it is, of that content type */
+	str accept;                      /* empty: what the transport can decode */
+	const struct http_header *headers; /* further ones */
+	size_t n_headers;
 	bool wants_object;               /* of the answer; else it need not be decoded */
 	bool shared;                     /* a watch that need not have a connection of its own */
 };
@@ -40,6 +47,9 @@ struct client_transport {
 	/* (suspends) The same for a path that is no resource: all of the body, in the arena. */
 	int (*call_raw)(struct client *c, const struct client_request *q, struct arena *a, size_t max, str *ret_body,
 			struct client_reply *ret, struct err *err);
+	/* (suspends) The same, and every answer is a success. NULL: the transport cannot. */
+	int (*answer)(struct client *c, const struct client_request *q, struct arena *a, size_t max, struct client_answer *ret_answer,
+		      struct client_reply *ret, struct err *err);
 	/* (suspends) The request's query says watch=true. What ret says is as in call. */
 	int (*watch)(struct client *c, const struct client_request *q, struct client_watch **ret_watch, struct client_reply *ret,
 		     struct err *err);
@@ -52,6 +62,8 @@ struct client_transport {
 struct client {
 	const struct client_transport *transport;
 	struct rate rate;
+	bool unreached;                  /* the last call had no answer */
+	unsigned recoveries;
 };
 
 struct client_watch {
@@ -66,6 +78,8 @@ struct client_watch {
  */
 int client_request_init(struct arena *a, const struct type *type, str namespace, str name, str subresource,
 			struct client_request *ret, struct err *err);
+/* One that says for itself what it is. */
+struct client_request client_request_of_raw(const struct client_raw *raw);
 /* What objects of a subresource of this resource are; NULL: unknown. */
 const struct type *client_subresource_type(const struct resource *r, str subresource);
 
@@ -76,8 +90,6 @@ const struct type *client_subresource_type(const struct resource *r, str subreso
  * body when that is readable): fills err as client-go words it.
  */
 int client_status_fail(const struct client_request *q, int http_status, struct val object, str text, struct err *err);
-/* 0 unless the object is a Status that tells of a failure. */
-int client_status_check(const struct client_request *q, struct val object, struct err *err);
 
 /* ---- event.c ---- */
 

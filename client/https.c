@@ -1,7 +1,8 @@
 /*
- * Over HTTPS, with HTTP/1.1 on connections that are kept: one for each call that is under way, and one for each watch that does not
- * share one by HTTP/2. Objects travel as protobuf where the server takes it. Certificates that lie in files are looked at again once
- * a second when there are calls; what changed leads to new connections.
+ * Over HTTPS, with HTTP/1.1 on connections that are kept: one for each call that is under way, of which there are not too many, and one for
+ * each watch that does not share one by HTTP/2. Objects travel as protobuf where the server takes it. Certificates that lie in files are looked
+ * at again once a second when there are calls; what changed leads to new connections. So does a server that cannot be reached when others are known: a
+ * request that it cannot have seen goes to the next one at once.
  */
 #include "client/https_priv.h"
 
@@ -9,12 +10,13 @@
 #include <sys/utsname.h>
 
 #include "base/clock.h"
-#include "base/fiber.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "codec/types.h"
 #include "net/url.h"
 
-enum { LOOK_MS = 1000, IDLE_PER_HOST = 25 };
+/* The last three count where there are other servers: one that is cut off answers to nothing, and leases of nodes do not wait for long. */
+enum { LOOK_MS = 1000, CALLS_MAX = 32, TURN_MS = 5000, UNWELL_MS = 10 * 1000, DIAL_MS = 4000, HEAD_MS = 30 * 1000 };
 
 /* ---- sessions ---- */
 
@@ -36,12 +38,10 @@ static void session_unref(struct session *s)
 
 static const char *text(struct arena *a, str s) { return s.n ? arena_str(a, s).p : NULL; }
 
-static int session_new(struct https *h, const struct credential *cred, struct session **ret, struct err *err)
+static int make_tls(const struct https *h, const struct credential *cred, const char *const *protocols, struct tls_context **ret, struct err *err)
 {
-	static const char *const protocols[] = { "http/1.1", NULL }, *const shared[] = { "h2", "http/1.1", NULL };
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	const struct client_config *c = &h->config;
-	struct tls_context *tls = NULL, *tls_shared = NULL;
 	struct tls_options o = {
 		.cert_file = text(&a, c->client_cert_file), .key_file = text(&a, c->client_key_file),
 		.cert_pem = cred->cert ? cred->cert : text(&a, c->client_cert),
@@ -49,26 +49,45 @@ static int session_new(struct https *h, const struct credential *cred, struct se
 		.ca_file = text(&a, c->ca_file), .ca_pem = text(&a, c->ca), .insecure_skip_verify = c->insecure,
 		.server_name = text(&a, c->tls_server_name), .alpn = protocols,
 	};
-	int r = h->secure ? tls_client_new(&o, &tls, err) : 0;
+	return tls_client_new(&o, ret, err);
+}
+
+static int session_new(struct https *h, const struct credential *cred, struct session **ret, struct err *err)
+{
+	static const char *const protocols[] = { "http/1.1", NULL };
+	struct tls_context *tls = NULL;
+	int r = h->secure ? make_tls(h, cred, protocols, &tls, err) : 0;
 	if (r < 0)
 		return cred->cert ? err_wrap(err, r, "failed parsing client key/certificate") : r;
-	struct session *s = mem_zalloc(sizeof(*s));
+	size_t n = strlen(h->servers.current);
+	bool several = h->servers.file;
+	struct session *s = mem_zalloc(sizeof(*s) + n + 1);
 	s->refs = 1;
 	s->tls = tls;
-	o.alpn = shared;
-	if (h->secure && !h->has_proxy && tls_client_new(&o, &tls_shared, NULL) == 0)
-		s->shared = shared_new(tls_shared);
-	s->http = http_client_new(&(struct http_client_options){ .tls = tls, .max_idle_per_host = IDLE_PER_HOST });
+	s->http = http_client_new(&(struct http_client_options){ .tls = tls, .max_idle_per_host = CALLS_MAX, .dial_timeout_ms = several ? DIAL_MS : 0,
+								 .head_timeout_ms = several ? HEAD_MS : 0 });
 	list_init(&s->watches);
+	s->server = h->servers.number;
+	s->base = str_span(memcpy(s + 1, h->servers.current, n), n);
 	*ret = s;
 	return 0;
+}
+
+/* What watches of this session share, made for the first one: most clients have none. NULL: none may share. */
+static struct shared *session_shared(const struct https *h, const struct credential *cred, struct session *s)
+{
+	static const char *const protocols[] = { "h2", "http/1.1", NULL };
+	struct tls_context *tls = NULL;
+	if (!s->shared && h->secure && !h->has_proxy && make_tls(h, cred, protocols, &tls, NULL) == 0)
+		s->shared = shared_new(tls);
+	return s->shared;
 }
 
 /* Has something changed that connections were made with? */
 static bool is_stale(struct https *h, const struct credential *cred)
 {
 	struct err why = ERR_INIT;
-	if (!h->session || cred->cert_number != h->cert_number)
+	if (!h->session || cred->cert_number != h->cert_number || h->session->server != h->servers.number)
 		return true;
 	int64_t now = clock_now_ns();
 	if (!h->session->tls || now - h->looked_ns < LOOK_MS * NS_PER_MS)
@@ -154,7 +173,9 @@ static void add_headers(struct headers *s, const struct https *h, const struct c
 			str content_type)
 {
 	bool watch = strcmp(q->verb, "watch") == 0;
-	if (q->resource)
+	if (q->accept.n)
+		add(s, STR("accept"), q->accept);
+	else if (q->resource)
 		add(s, STR("accept"), h->json_only ? STR("application/json") : STR("application/vnd.kubernetes.protobuf,application/json"));
 	else
 		add(s, STR("accept"), STR("application/json, */*"));
@@ -167,11 +188,13 @@ static void add_headers(struct headers *s, const struct https *h, const struct c
 	if (h->gzip && !watch)
 		add(s, STR("accept-encoding"), STR("gzip"));
 	add_impersonation(s, &h->config);
+	for (size_t i = 0; i < q->n_headers; i++)
+		add(s, q->headers[i].name, q->headers[i].value);
 }
 
-static str make_url(struct arena *a, const struct https *h, const struct client_request *q)
+static str make_url(struct arena *a, const struct session *s, const struct client_request *q)
 {
-	return arena_printf(a, STR_FMT STR_FMT "%s" STR_FMT, STR_ARG(h->base), STR_ARG(q->path), q->query.n ? "?" : "", STR_ARG(q->query));
+	return arena_printf(a, STR_FMT STR_FMT "%s" STR_FMT, STR_ARG(s->base), STR_ARG(q->path), q->query.n ? "?" : "", STR_ARG(q->query));
 }
 
 int https_unavailable(int r, struct err *err)
@@ -201,6 +224,27 @@ static int64_t retry_after(const struct http1_head *head)
 	return MIN(seconds, (int64_t)MOST_S);
 }
 
+/* What becomes of the server that a request failed at; `sent`: it may know of the request. */
+static void leave_server(struct https *h, struct exchange *x, int r, bool sent)
+{
+	if (r == -ERR_CANCELED || r == -ERR_BAD_REQUEST || r == -ERR_TOO_LARGE)
+		return;
+	size_t others = servers_move(&h->servers, x->session->server);
+	/* When the caller's time is over as well, there is nothing to try again. */
+	if (!sent && fiber_check(NULL) == 0)
+		x->others = others;
+}
+
+/* One that answers, but cannot get at its store, is left as well; not each time: when all are like that, watches had better stay where they are. */
+static void leave_unwell(struct https *h, const struct exchange *x)
+{
+	int64_t now = clock_now_ns();
+	bool unwell = x->head->status == 503 || x->head->status == 504;
+
+	if (unwell && (!h->left_ns || now - h->left_ns > UNWELL_MS * NS_PER_MS) && servers_move(&h->servers, x->session->server) > 0)
+		h->left_ns = now;
+}
+
 /* (suspends) With this credential, once. */
 static int begin_once(struct https *h, const struct client_request *q, const struct credential *cred, struct exchange *x,
 		      struct client_reply *ret, struct err *err)
@@ -219,18 +263,22 @@ static int begin_once(struct https *h, const struct client_request *q, const str
 	if ((r = session_get(h, cred, &x->session, err)) < 0)
 		return credentials_fail(err);
 	const struct http_request request = {
-		.method = q->method, .url = make_url(&a, h, q), .headers = headers.list, .n_headers = headers.n, .body = buf_str(&body),
+		.method = q->method, .url = make_url(&a, x->session, q), .headers = headers.list, .n_headers = headers.n, .body = buf_str(&body),
 		.proxy = h->has_proxy ? &h->proxy : NULL,
 	};
 	r = http_call_open(x->session->http, &request, &x->call, &why);
+	bool sent = r == 0;
 	if (r == 0)
 		r = http_call_head(x->call, &x->head, &why);
 	if (r < 0) {
+		leave_server(h, x, r, sent);
 		ret->cut = was_cut(&why);
 		if (err)
 			*err = why;
 		return https_unavailable(r, err);
 	}
+	leave_unwell(h, x);
+	ret->cut = false; /* as the server before this one may have */
 	ret->status = x->head->status;
 	ret->retry_after_s = retry_after(x->head);
 	return 0;
@@ -248,7 +296,8 @@ static bool wants_json(struct https *h, const struct exchange *x)
 int https_begin(struct https *h, const struct client_request *q, struct exchange *ret_x, struct client_reply *ret, struct err *err)
 {
 	struct credential cred;
-	for (bool asked = false;; asked = true) {
+	size_t tried = 0;
+	for (bool asked = false;;) {
 		*ret_x = (struct exchange){ 0 };
 		int r = credentials_get(h->credentials, &cred, err);
 		unsigned number = cred.number;
@@ -256,12 +305,15 @@ int https_begin(struct https *h, const struct client_request *q, struct exchange
 			r = begin_once(h, q, &cred, ret_x, ret, err);
 		if (r < 0) {
 			https_end(ret_x);
+			if (tried++ < ret_x->others)
+				continue;
 			return r;
 		}
 		bool again = wants_json(h, ret_x) || (!asked && ret_x->head->status == 401 && credentials_refused(h->credentials, number));
 		if (!again)
 			return 0;
 		https_end(ret_x);
+		asked = true;
 	}
 }
 
@@ -280,8 +332,11 @@ int https_begin_shared(struct https *h, const struct client_request *q, struct s
 	add_headers(&headers, h, q, &cred, STR_NONE);
 	if ((r = session_get(h, &cred, &s, err)) < 0)
 		return credentials_fail(err);
-	r = s->shared ? url_parse(&a, make_url(&a, h, q), &url, err) : -ERR_UNAVAILABLE;
-	r = r < 0 ? 0 : shared_call_open(s->shared, &url, headers.list, headers.n, ret, err);
+	/* Asked for again: the fiber may have been suspended, and the credential was borrowed. */
+	r = credentials_get(h->credentials, &cred, err);
+	struct shared *shared = r < 0 ? NULL : session_shared(h, &cred, s);
+	r = shared ? url_parse(&a, make_url(&a, s, q), &url, err) : -ERR_UNAVAILABLE;
+	r = r < 0 ? 0 : shared_call_open(shared, &url, headers.list, headers.n, ret, err);
 	if (r == 1)
 		*ret_session = s;
 	else
@@ -335,9 +390,34 @@ static int receive(struct exchange *x, const struct client_request *q, size_t ma
 	return https_body_read(x, max, body, err);
 }
 
-static int https_call(struct client *c, const struct client_request *q, struct client_reply *ret, struct err *err)
+/*
+ * (suspends) A call has a connection for itself, and to open one costs more than most calls: beyond so many the next waits until one has ended.
+ * Whoever keeps a lease has no time for that. Those under way may hang, though, or wait for what a later call brings about: nobody waits for long.
+ */
+static int turn_begin(struct https *h, const struct client_request *q, struct err *err)
 {
-	struct https *h = CONTAINER_OF(c, struct https, client);
+	int r = 0;
+	{
+		DEADLINE_SCOPE(TURN_MS);
+		while (r == 0 && h->n_calls >= CALLS_MAX && q->type != TYPE(coordination_v1, Lease))
+			r = fiber_cond_wait(&h->turn, err);
+	}
+	if (r == -ERR_TIMEOUT && fiber_check(NULL) == 0) { /* it is not the caller's time that is over */
+		err_clear(err);
+		r = 0;
+	}
+	h->n_calls += r == 0;
+	return r;
+}
+
+static void turn_end(struct https *h)
+{
+	h->n_calls--;
+	fiber_cond_signal(&h->turn);
+}
+
+static int call_once(struct https *h, const struct client_request *q, struct client_reply *ret, struct err *err)
+{
 	CLEANUP(buf_done) struct buf body = BUF_INIT(0);
 	CLEANUP(https_end) struct exchange x = { 0 };
 	int r = https_begin(h, q, &x, ret, err);
@@ -347,6 +427,17 @@ static int https_call(struct client *c, const struct client_request *q, struct c
 		return err_set(err, ERR_UNAVAILABLE, "the server answered with content of type \"" STR_FMT "\", which is no object",
 			       STR_ARG(str_head(content_type_of(&x), 100)));
 	return https_body_decode(content_type_of(&x), buf_str(&body), &ret->object, err);
+}
+
+static int https_call(struct client *c, const struct client_request *q, struct client_reply *ret, struct err *err)
+{
+	struct https *h = CONTAINER_OF(c, struct https, client);
+	int r = turn_begin(h, q, err);
+	if (r < 0)
+		return r;
+	r = call_once(h, q, ret, err);
+	turn_end(h);
+	return r;
 }
 
 static int https_call_raw(struct client *c, const struct client_request *q, struct arena *a, size_t max, str *ret_body,
@@ -367,11 +458,15 @@ static void https_free(struct client *c)
 	struct https *h = CONTAINER_OF(c, struct https, client);
 	session_unref(h->session);
 	credentials_free(h->credentials);
+	servers_done(&h->servers);
 	arena_done(&h->arena);
 	free(h);
 }
 
+str client_server(const struct client *c) { return CONTAINER_OF(c, struct https, client)->base; }
+
 static const struct client_transport transport = {
+	.answer = https_answer,
 	.call = https_call,
 	.call_raw = https_call_raw,
 	.watch = https_watch,
@@ -387,7 +482,7 @@ static struct client_config copy_config(struct arena *a, const struct client_con
 {
 	struct client_config c = *from;
 	str *texts[] = {
-		&c.server, &c.tls_server_name, &c.ca, &c.proxy_url, &c.client_cert, &c.client_key, &c.client_cert_file,
+		&c.server, &c.servers_file, &c.tls_server_name, &c.ca, &c.proxy_url, &c.client_cert, &c.client_key, &c.client_cert_file,
 		&c.client_key_file, &c.ca_file, &c.token, &c.token_file, &c.username, &c.password, &c.impersonate,
 		&c.impersonate_uid, &c.namespace, &c.user_agent,
 	};
@@ -427,6 +522,7 @@ static int find_server(struct https *h, struct url *ret, struct err *err)
 	while (path.n && path.p[path.n - 1] == '/')
 		path.n--;
 	h->base = arena_printf(&h->arena, STR_FMT "://" STR_FMT STR_FMT, STR_ARG(ret->scheme), STR_ARG(ret->authority), STR_ARG(path));
+	servers_init(&h->servers, h->base, c->servers_file);
 	return 0;
 }
 
@@ -461,6 +557,7 @@ int client_open(const struct client_config *config, struct client **ret, struct 
 {
 	struct https *h = mem_zalloc(sizeof(*h));
 	h->client.transport = &transport;
+	fiber_cond_init(&h->turn, "other calls to end");
 	arena_init(&h->arena);
 	h->config = copy_config(&h->arena, config);
 	if (!h->config.user_agent.n)

@@ -14,9 +14,14 @@ int https_body_encode(struct arena *a, const struct client_request *q, bool json
 	struct val body = q->body;
 	int r = 0;
 	*ret_content_type = STR_NONE;
-	if (!val_exists(body))
+	if (!val_exists(body) && !q->text.n)
 		return 0;
 	buf_init(out, REQUEST_MAX);
+	if (q->text.n) {
+		*ret_content_type = q->content_type;
+		buf_add(out, q->text);
+		return buf_check(out, "the request", err);
+	}
 	/* It may have been put together in any order. */
 	if (q->body_type && (r = val_canonical(a, body, q->body_type, NULL, &body, err)) < 0)
 		return r;

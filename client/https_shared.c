@@ -70,6 +70,12 @@ void shared_free(struct shared *s)
 	free(s);
 }
 
+void shared_leave(struct shared *s)
+{
+	s->n_failed++;
+	fiber_cond_broadcast(&s->changed);
+}
+
 /* ---- connections ---- */
 
 static void on_changed(struct http2_client *client, void *arg)

@@ -17,6 +17,8 @@ struct tls_context;
 struct shared *shared_new(struct tls_context *tls) NONNULL_RESULT;
 /* (suspends) There must be no calls. NULL is fine. */
 void shared_free(struct shared *s);
+/* The session is over: who waits for a connection is to try by other means. */
+void shared_leave(struct shared *s);
 
 /*
  * (suspends) GET: 1 when the answer is 200 and its body can be read; 0 when this is to be tried by other means. Errors are those of

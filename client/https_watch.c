@@ -27,7 +27,7 @@ static struct https_watch *watch_new(struct client *c, const struct client_reque
 	str type = shared ? shared_call_type(shared) : http_header_find(x.head->headers, x.head->n_headers, STR("content-type"));
 	watch_frames_init(&w->frames, https_is_proto(type));
 	list_add(&w->x.session->watches, &w->link);
-	/* Certificates may have changed while the answer was waited for. */
+	/* Certificates, or the server, may have changed while the answer was waited for. */
 	if (w->x.session != CONTAINER_OF(c, struct https, client)->session)
 		https_watches_break(w->x.session);
 	return w;
@@ -54,6 +54,8 @@ int https_watch(struct client *c, const struct client_request *q, struct client_
 
 void https_watches_break(struct session *s)
 {
+	if (s->shared)
+		shared_leave(s->shared);
 	LIST_EACH(struct https_watch, w, &s->watches, link) {
 		w->broken = true;
 		if (w->shared)
@@ -71,8 +73,8 @@ static int next_frame(struct https_watch *w, str *ret, struct err *err)
 	while ((r = watch_frames_next(&w->frames, ret, err)) == 0) {
 		char *room = watch_frames_room(&w->frames, PIECE);
 		ssize_t n = w->shared ? shared_call_read(w->shared, room, PIECE, err) : http_call_read(w->x.call, room, PIECE, err);
-		if (w->broken)
-			return err_set(err, ERR_UNAVAILABLE, "the watch was broken off: our certificates have changed");
+		if (w->broken) /* by ourselves: nothing is wrong, and there is no reason to wait before it begins anew */
+			return 0;
 		if (n < 0)
 			return https_unavailable((int)n, err);
 		if (n == 0)

@@ -17,8 +17,11 @@
 #include "client/informer_index.h"
 #include "codec/atoms.h"
 
-/* Pauses after failures, as client-go's: doubling, with up to as much again by chance; anew after two quiet minutes. */
-enum { PAUSE_MS = 800, PAUSE_MAX_MS = 30 * 1000, QUIET_MS = 2 * 60 * 1000 };
+/*
+ * Pauses after failures, as client-go's: doubling, with up to as much again by chance; anew after two quiet minutes. They begin shorter where the
+ * server has not answered yet: it may be about to start, like us.
+ */
+enum { LOOK_MS = 250, FIRST_PAUSE_MS = 25, PAUSE_MS = 800, PAUSE_MAX_MS = 30 * 1000, QUIET_MS = 2 * 60 * 1000 };
 /* A watch that ends sooner in good order is no use: a pause before the next. */
 enum { SHORT_MS = 1000 };
 /* A watch asks to be ended after five to ten minutes: a connection that died without a word is noticed then. */
@@ -223,10 +226,24 @@ static int follow(struct informer *i, struct err *err)
 	return r;
 }
 
+/* (suspends) 1 when it was cut short: servers that could not be reached answer somebody else again. */
+static int take_pause(const struct client *c, int64_t ms)
+{
+	unsigned before = client_recoveries(c);
+
+	for (int64_t left = ms; left > 0; left -= LOOK_MS) {
+		if (fiber_sleep_ms((unsigned)MIN(left, (int64_t)LOOK_MS), NULL) < 0)
+			return -ERR_CANCELED;
+		if (client_recoveries(c) != before)
+			return 1;
+	}
+	return 0;
+}
+
 static int informer_run(void *arg)
 {
 	struct informer *i = arg;
-	int64_t pause_ms = PAUSE_MS, anew_ns = INT64_MIN / 2;
+	int64_t pause_ms = FIRST_PAUSE_MS, anew_ns = INT64_MIN / 2;
 
 	for (;;) {
 		struct err err = ERR_INIT;
@@ -242,15 +259,15 @@ static int informer_run(void *arg)
 			set_revision(i, STR_NONE);
 			anew_ns = clock_now_ns();
 		}
-		if (took_ms >= QUIET_MS)
+		if (took_ms >= QUIET_MS || (i->synced && pause_ms < PAUSE_MS))
 			pause_ms = PAUSE_MS;
 		if (anew || (r == 0 && took_ms > SHORT_MS))
 			continue;
 		if (r < 0)
 			log_warn("watch failed, trying again soon", KV("kind", i->type->name), KV("err", &err));
-		if (fiber_sleep_ms(pause_ms + (int64_t)random_below((uint64_t)pause_ms), NULL) < 0)
+		if ((r = take_pause(i->all->client, pause_ms + (int64_t)random_below((uint64_t)pause_ms))) < 0)
 			return -ERR_CANCELED;
-		pause_ms = MIN(2 * pause_ms, (int64_t)PAUSE_MAX_MS);
+		pause_ms = r ? PAUSE_MS : MIN(2 * pause_ms, (int64_t)PAUSE_MAX_MS);
 	}
 }
 

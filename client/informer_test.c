@@ -149,6 +149,28 @@ FIBER_TEST(informer_pauses_when_it_is_too_old_again_and_again)
 	scene_end(&s);
 }
 
+/* Nobody goes on waiting for a server that has answered somebody else. */
+FIBER_TEST(informer_tries_again_when_the_server_is_back)
+{
+	enum { REFUSALS = 9 };
+	struct fake_step steps[REFUSALS];
+	struct scene s;
+	scene_begin(&s);
+	for (size_t i = 0; i < REFUSALS; i++)
+		steps[i] = (struct fake_step)REFUSE(ERR_UNAVAILABLE);
+	fake_tell(&s.fake, steps, REFUSALS);
+	while (s.fake.at < REFUSALS)
+		CHECK_INT(fiber_sleep_ms(100, NULL), 0);
+	TELL(&s.fake, ADDED("a", "2"), LISTED("5"));
+	CHECK_INT(fiber_sleep_ms(2000, NULL), 0);
+	CHECK_STR(news(&s), "");
+	CHECK_INT(client_create(&s.fake.client, TYPE(core_v1, Pod), OBJECT(&s.arena, F(metadata, OBJECT(&s.arena, F(name, VAL_LIT("b")),
+				F(namespace, VAL_LIT("default"))))), NULL, NULL, NULL), 0);
+	CHECK_INT(fiber_sleep_ms(500, NULL), 0);
+	CHECK_STR(news(&s), "+a synced ");
+	scene_end(&s);
+}
+
 /* A server that refuses streamed lists, and whose own do not say how new they are, is asked again after a pause each. */
 FIBER_TEST(informer_pauses_when_lists_have_no_revision)
 {

@@ -202,6 +202,19 @@ static int read_file(struct arena *a, str path, struct val *ret, struct err *err
 	return kubeconfig_decode(a, buf_str(&text), path, ret, err);
 }
 
+const char *kubeconfig_context_path(struct arena *a, const char *path, str context)
+{
+	VAL_EACH(file, files_of(a, path)) {
+		struct val one = VAL_EMPTY;
+		if (read_file(a, val_as_str(*file), &one, NULL) < 0)
+			continue;
+		VAL_EACH(c, val_get(one, contexts))
+			if (str_eq(val_str(*c, name), context))
+				return file->s;
+	}
+	return kubeconfig_main_path(a, path);
+}
+
 /* ---- merging ---- */
 
 static int by_name(const void *x, const void *y)

@@ -12,6 +12,7 @@
 /* One way to a server, complete: what is left of a kubeconfig once a context is chosen. Texts may be empty. */
 struct client_config {
 	str server;                  /* https://10.0.0.1:6443/prefix */
+	str servers_file;            /* others that are used when that one cannot be reached, one per line; no kubeconfig says it */
 	str tls_server_name;
 	bool insecure;
 	str ca;                      /* PEM */
@@ -47,6 +48,8 @@ struct kubeconfig_overrides {
 int kubeconfig_load(struct arena *a, const char *path, struct val *ret, struct err *err);
 /* The file that changes of this document go to: the first that exists, or the first that is named. */
 const char *kubeconfig_main_path(struct arena *a, const char *path);
+/* The same for one of its contexts: the file that it is from, or, where it is new, the one above. */
+const char *kubeconfig_context_path(struct arena *a, const char *path, str context);
 /* (suspends) Writes the document; atomically, for its owner alone, under client-go's lock file. */
 int kubeconfig_save(const char *path, struct val document, struct err *err);
 

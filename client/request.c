@@ -74,3 +74,11 @@ const struct type *client_subresource_type(const struct resource *r, str subreso
 	}
 	return NULL;
 }
+
+struct client_request client_request_of_raw(const struct client_raw *raw)
+{
+	return (struct client_request){
+		.verb = "get", .method = raw->method, .path = raw->path, .query = raw->query, .accept = raw->accept,
+		.content_type = raw->content_type, .text = raw->body,
+	};
+}

@@ -90,10 +90,3 @@ int client_status_fail(const struct client_request *q, int http_status, struct v
 		return fail_without_status(q, said >= 400 && said < 600 ? (int)said : http_status, text, err);
 	return err_set(err, gone_is_expired(q, code), STR_FMT, STR_ARG(message));
 }
-
-int client_status_check(const struct client_request *q, struct val object, struct err *err)
-{
-	if (!is_status(object) || !str_eq(val_str(object, status), STR("Failure")))
-		return 0;
-	return client_status_fail(q, 500, object, STR_NONE, err);
-}

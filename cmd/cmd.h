@@ -21,7 +21,7 @@ struct command {
 };
 
 extern const struct command cmd_certs, cmd_cni, cmd_control_plane, cmd_convert, cmd_crictl, cmd_doctor, cmd_down, cmd_hollow,
-	cmd_image, cmd_join, cmd_kube_apiserver, cmd_kube_controller_manager, cmd_kube_scheduler, cmd_kubelet, cmd_reset, cmd_runc,
+	cmd_image, cmd_install, cmd_join, cmd_kube_apiserver, cmd_kube_controller_manager, cmd_kube_scheduler, cmd_kubectl, cmd_kubelet, cmd_reset, cmd_runc,
 	cmd_runtime, cmd_status, cmd_store, cmd_token, cmd_up, cmd_version, cmd_why;
 
 /* "c8s convert: message" on standard error; returns 1, the exit code for failure. */

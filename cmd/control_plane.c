@@ -254,6 +254,8 @@ static int complete(struct control_plane *p)
 
 	if (r == 0 && kube_apiserver_complete(&p->api, &err) < 0)
 		r = cmd_usage(c, "%s", err.msg);
+	p->api.options.listen_fd = (int)p->own.listen_fd;
+	p->manager.flags.release = true; /* a restart is not to be waited out by the others */
 	if (r == 0)
 		r = controller_manager_complete(c, &p->manager.flags, &p->manager.options);
 	return r == 0 ? kube_scheduler_complete(c, &p->scheduler.flags, p->api.arena, &p->scheduler.config, &p->scheduler.gates) : r;

@@ -10,6 +10,7 @@
 /* One run of the command. */
 /* What flags of its own say. */
 struct control_plane_own {
+	int64_t listen_fd;            /* 0: none */
 	int64_t run_as;               /* 0: who we are */
 };
 

@@ -13,6 +13,8 @@ struct source {
 
 static const struct flag own_flags[] = {
 	FLAG_GROUP("Process"),
+	{ "listen-fd", FLAG_INT, FLAG_WORKS, offsetof(struct control_plane_own, listen_fd), "0",
+	  "number of a descriptor that listens on --secure-port already, for those who start us; 0: there is none" },
 	{ "run-as", FLAG_INT, FLAG_WORKS, offsetof(struct control_plane_own, run_as), "0", "number of the user to become, without any privilege; started as root only" },
 	{ NULL, FLAG_HEADING, FLAG_WORKS, 0, NULL, NULL },
 };

@@ -4,8 +4,8 @@
  *	crictl.c            actions                        crictl_show.c         tables, JSON
  *	crictl_options.c    options of each action         crictl_list.c         filters and order of lists
  *	crictl_settings.c   crictl.yaml                    crictl_config.c       configurations of pods and containers in files
- *	crictl_stream.c     exec, attach, events           crictl_remote.h       sessions for exec and attach
- *	crictl_forward.c    port-forward                   crictl_terminal.h     the terminal
+ *	crictl_stream.c     exec, attach, events           crictl_remote.h       the way to a streaming server
+ *	crictl_forward.c    port-forward
  *	crictl_pods.c, crictl_containers.c, crictl_images.c, crictl_stats.c: the other actions
  *
  * What a runtime answers is bounded (CRICTL_ANSWER_MAX) and may be anything: nothing of it is trusted, and control characters

@@ -1,149 +1,28 @@
-/*
- * crictl: processes in containers, and events.
- *
- * A session (exec without -s, attach) is four fibers: one runs it, which passes on the output; one reads our input; one waits for signals
- * while the terminal is raw; and the action's own waits for whatever comes first: the end of the process, the keys for leaving, a signal
- * that would have ended us.
- */
-#include <signal.h>
+/* crictl: processes in containers, and events. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fiber.h"
-#include "base/fiber_io.h"
-#include "base/mem.h"
 #include "cmd/crictl_remote.h"
-#include "cmd/crictl_terminal.h"
 #include "codec/atoms.h"
 #include "codec/codec.h"
 #include "codec/types.h"
 
-enum { PIECE = 32 << 10, SIGNAL_EXIT = 128, EVENT_MAX = 64 << 20 };
+enum { EVENT_MAX = 64 << 20 };
 
-/* ---- one session ---- */
+/* ---- sessions ---- */
 
-struct session {
-	struct crictl_remote *remote;
-	struct crictl_terminal terminal;
-	bool tty;
-	bool ended, left;                /* the process; we */
-	bool unread;                     /* nobody reads our output any more */
-	int signal;                      /* that ends us; 0: none */
-	int result, code;                /* of the process, once it has ended */
-	struct err *err;
-	struct fiber_cond changed;
-};
-
-static int write_output(void *arg, int fd, str piece, struct err *err)
+static int open_remote(void *arg, const struct rexec_wants *wants, struct rexec **ret, struct err *err)
 {
-	struct session *s = arg;
-	int r = fiber_write(fd, piece.p, piece.n, err);
-
-	s->unread |= r < 0;
-	return r;
-}
-
-static int run_remote(void *arg)
-{
-	struct session *s = arg;
-
-	s->result = crictl_remote_run(s->remote, &s->code, s->err);
-	s->ended = true;
-	fiber_cond_broadcast(&s->changed);
-	return 0;
-}
-
-/* Our input may be anything, and others may share it: it is not made non-blocking, but looked at before it is read. */
-static int run_input(void *arg)
-{
-	struct session *s = arg;
-	CLEANUP(mem_freep) char *room = mem_alloc(2 * PIECE + 1);
-	struct crictl_detach detach = { false };
-	ssize_t n;
-
-	while (fiber_wait_fd(STDIN_FILENO, POLLIN, NULL) >= 0 && (n = read(STDIN_FILENO, room, PIECE)) > 0) {
-		str data = str_span(room, (size_t)n);
-		s->left = s->tty && crictl_detach_scan(&detach, data, room + PIECE, &data);
-		if (data.n && crictl_remote_write(s->remote, data, NULL) < 0)
-			return 0;
-		if (s->left) {
-			fiber_cond_broadcast(&s->changed);
-			return 0;
-		}
-	}
-	(void)crictl_remote_close_input(s->remote, NULL);
-	return 0;
-}
-
-static void send_size(struct session *s)
-{
-	unsigned columns, rows;
-
-	if (crictl_terminal_size(&columns, &rows))
-		(void)crictl_remote_resize(s->remote, columns, rows, NULL);
-}
-
-static int run_signals(void *arg)
-{
-	struct session *s = arg;
-	int got;
-
-	send_size(s);
-	while (crictl_terminal_signal(&s->terminal, &got, NULL) == 0) {
-		if (got == SIGWINCH) {
-			send_size(s);
-			continue;
-		}
-		s->signal = got;
-		fiber_cond_broadcast(&s->changed);
-	}
-	return 0;
-}
-
-static int run_fibers(struct session *s, bool in, struct err *err)
-{
-	CLEANUP(fiber_group_done) struct fiber_group group;
-	int r;
-
-	fiber_group_init(&group);
-	if ((r = fiber_group_spawn(&group, run_remote, s, err, "session")) < 0 ||
-	    (s->tty && (r = fiber_group_spawn(&group, run_signals, s, err, "signals")) < 0) ||
-	    (in && (r = fiber_group_spawn(&group, run_input, s, err, "input")) < 0))
-		return r;
-	while (r == 0 && !s->ended && !s->left && !s->signal)
-		r = fiber_cond_wait(&s->changed, err);
-	return r;
-}
-
-static void session_done(struct session *s)
-{
-	crictl_terminal_close(&s->terminal);
-	crictl_remote_free(s->remote);
+	return crictl_remote_open(arg, wants, ret, err);
 }
 
 /* (suspends) The exit code of the process; 0 when it was left. */
 static int run_session(struct crictl *c, struct crictl_dialer *d, int *ret_code, struct err *err)
 {
-	CLEANUP(session_done) struct session s = { .tty = c->tty, .terminal = { .signals = -1 }, .err = err };
-	struct crictl_remote_wants wants = { .in = c->interactive, .err = !c->tty, .terminal = c->tty, .write = write_output,
-					     .arg = &s };
-	int r = crictl_remote_open(d, &wants, &s.remote, err);
+	struct rexec_talk t = { .in = c->interactive, .tty = c->tty, .detach_keys = true, .open = open_remote, .arg = d };
 
-	fiber_cond_init(&s.changed, "the end of a process");
-	if (r == 0 && c->tty)
-		r = crictl_terminal_open(&s.terminal, err);
-	if (r == 0)
-		r = run_fibers(&s, c->interactive, err);
-	if (r < 0)
-		return r;
-	if (s.unread) /* as a program ends whose output is cut off */
-		s.signal = SIGPIPE;
-	*ret_code = s.signal ? SIGNAL_EXIT + s.signal : s.left ? 0 : s.code;
-	if (!s.signal && !s.left)
-		return s.result;
-	err_clear(err); /* it was us who went: how the session took that does not matter */
-	return 0;
+	return rexec_talk(&t, ret_code, err);
 }
 
 static int check_terminal(const struct crictl *c, struct err *err)

@@ -113,6 +113,31 @@ static void name_made_files(struct kube_apiserver *k)
 		o->store.path = arena_printf(a, "%s/state.db", dir).p;
 }
 
+/* "127.0.0.1:6443": where a client on this machine finds the server. */
+static const char *local_server(struct kube_apiserver *k, uint16_t port)
+{
+	const char *bind = k->options.bind_address;
+
+	if (strcmp(bind, "0.0.0.0") == 0)
+		bind = "127.0.0.1";
+	else if (strcmp(bind, "::") == 0)
+		bind = "::1";
+	return arena_printf(k->arena, strchr(bind, ':') ? "https://[%s]:%u" : "https://%s:%u", bind, port).p;
+}
+
+/* The kubeconfigs name the port: they are written with everything else unless the kernel is to choose it. */
+static bool name_kubeconfigs(struct kube_apiserver *k, uint16_t port)
+{
+	unsigned both = PKI_SERVING | PKI_CLIENTS;
+
+	k->pki.server = local_server(k, port);
+	if (!port || (k->pki.needs & both) != both)
+		return false;
+	k->pki.needs |= PKI_CONFS;
+	k->admin_conf = pki_admin_conf(k->arena, k->flags.data_dir);
+	return true;
+}
+
 static int prepare(struct kube_apiserver *k, struct err *err)
 {
 	const char *dir = k->flags.data_dir;
@@ -120,6 +145,7 @@ static int prepare(struct kube_apiserver *k, struct err *err)
 
 	name_made_files(k);
 	name_serving_certificate(k);
+	(void)name_kubeconfigs(k, k->options.secure_port);
 	k->pki.dir = dir;
 	if (!k->pki.needs && k->options.store.endpoints)
 		return 0;
@@ -144,33 +170,15 @@ static int renew(void *arg)
 	return pki_renew_run(&run->server->pki, NULL);
 }
 
-/* "127.0.0.1:6443": where a client on this machine finds the server. */
-static const char *local_server(struct kube_apiserver *k, uint16_t port)
-{
-	const char *bind = k->options.bind_address;
-
-	if (strcmp(bind, "0.0.0.0") == 0)
-		bind = "127.0.0.1";
-	else if (strcmp(bind, "::") == 0)
-		bind = "::1";
-	return arena_printf(k->arena, strchr(bind, ':') ? "https://[%s]:%u" : "https://%s:%u", bind, port).p;
-}
-
-/* The kubeconfigs can be written only now: the port may have been chosen by the kernel. */
 static void ready(struct apiserver *s, void *arg)
 {
 	struct running *run = arg;
 	struct kube_apiserver *k = run->server;
 	struct err err = ERR_INIT;
-	unsigned both = PKI_SERVING | PKI_CLIENTS;
 
-	k->pki.server = local_server(k, s->port);
-	if ((k->pki.needs & both) == both) {
-		k->pki.needs |= PKI_CONFS;
-		if (pki_ensure(&k->pki, &err) < 0)
-			log_error("admin.conf could not be written", KV("err", &err));
-		else
-			k->admin_conf = pki_admin_conf(k->arena, k->pki.dir);
+	if (!(k->pki.needs & PKI_CONFS) && name_kubeconfigs(k, s->port) && pki_ensure(&k->pki, &err) < 0) {
+		log_error("admin.conf could not be written", KV("err", &err));
+		k->admin_conf = NULL;
 	}
 	if (k->pki.needs && fiber_spawn(renew, run, &run->renewing, &err, "renewal of certificates") < 0)
 		log_error("certificates will not be renewed", KV("err", &err));

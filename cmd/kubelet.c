@@ -12,6 +12,7 @@
 
 #include "base/fiber.h"
 #include "base/log.h"
+#include "cmd/node_routes.h"
 #include "cmd/serve.h"
 #include "codec/atoms.h"
 #include "kubelet/kubelet.h"
@@ -25,7 +26,7 @@ struct running {
 	struct runtime_options runtime;
 	bool inside;                  /* the runtime is in this process */
 	struct kubelet_lock lock;
-	struct fiber *main;
+	struct fiber *main, *routes;  /* routes: NULL until the kubelet is ready */
 	struct fiber_cond changed;    /* runtime is there, or has ended */
 	bool runtime_ended;
 	int runtime_result;
@@ -107,10 +108,33 @@ static int watch_lock(void *arg)
 	return r;
 }
 
+/* By now there is an identity, also where it had to be asked for first. */
+static int keep_routes(void *arg)
+{
+	struct running *run = arg;
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct node_routes_options o = { .kubeconfig = run->options.kubeconfig, .servers_file = run->options.api_servers_file,
+					 .certificate = val_bool(run->options.config->val, rotateCertificates) ?
+								arena_printf(&a, "%s/kubelet-client-current.pem", run->options.cert_dir).p : NULL,
+					 .cni_conf_dir = run->runtime.cni_conf_dir,
+					 .cni_cache_dir = arena_printf(&a, "%s/cni", run->runtime.root).p };
+	struct err err = ERR_INIT;
+	int r = kubelet_node_name(&run->options, &a, &o.node_name, &err);
+
+	if (r == 0)
+		r = node_routes_run(&o, &err);
+	if (r < 0 && r != -ERR_CANCELED)
+		log_error("pods of other nodes cannot be reached", KV("err", &err));
+	return r;
+}
+
 static void ready(void *arg)
 {
-	const struct running *run = arg;
+	struct running *run = arg;
+	struct err err = ERR_INIT;
 
+	if (run->flags.pod_routes && run->inside && run->options.kubeconfig && fiber_spawn(keep_routes, run, &run->routes, &err, "pod routes") < 0)
+		log_error("pods of other nodes cannot be reached", KV("err", &err));
 	printf("c8s kubelet: ready%s%s\n", run->inside ? "; containers are seen by: c8s crictl --runtime-endpoint " : "",
 	       run->inside ? run->runtime.listen : "");
 	fflush(stdout);
@@ -129,6 +153,7 @@ static int serve(void *arg, struct err *err)
 		r = start_runtime(run, &runtime, err);
 	if (r == 0 && !run->runtime_ended)
 		r = kubelet_run(&run->options, ready, run, err);
+	fiber_stopp(&run->routes);
 	if (run->runtime_ended && run->runtime_result < 0) {
 		*err = run->runtime_err;
 		return err_wrap(err, run->runtime_result, "the container runtime ended");

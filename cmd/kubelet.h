@@ -9,9 +9,9 @@
 /* What the command line says. */
 struct kubelet_flags {
 	const char *config, *config_dir, *kubeconfig, *bootstrap_kubeconfig, *cert_dir, *root_dir, *hostname_override, *node_ip, *lock_file,
-		*image_credential_provider_config, *image_credential_provider_bin_dir, *local_path_root;
+		*image_credential_provider_config, *image_credential_provider_bin_dir, *local_path_root, *api_servers_file;
 	const char *const *node_labels;
-	bool exit_on_lock_contention, seccomp_default, version;
+	bool exit_on_lock_contention, pod_routes, seccomp_default, version;
 	int64_t dead_per_container, dead_total, dead_min_age_ns;
 	struct flag_settings settings; /* fields of KubeletConfiguration */
 	struct runtime_flags runtime;

@@ -129,6 +129,7 @@ const struct flag_field kubelet_fields[] = { SETTINGS(SETTING_FIELD) { NULL, NUL
 
 const struct flag kubelet_flags[] = {
 	FLAG_GROUP("Kubelet"),
+	{ "api-servers-file", FLAG_STRING, AT(api_servers_file), NULL, "file with URLs of further API servers, one per line, for when that of --kubeconfig cannot be reached" },
 	{ "bootstrap-kubeconfig", FLAG_STRING, AT(bootstrap_kubeconfig), NULL, "kubeconfig to get a client certificate with, when the file of --kubeconfig is not there yet" },
 	{ "cert-dir", FLAG_STRING, AT(cert_dir), "/var/lib/kubelet/pki", "where keys and certificates are kept that are made" },
 	{ "cloud-provider", FLAG_STRING, LATER, NULL, "external: a controller of the cloud completes the node" },
@@ -156,6 +157,7 @@ const struct flag kubelet_flags[] = {
 	FLAG_GROUP("Built-in runtime, used when there is no --container-runtime-endpoint"),
 	RUNTIME_FLAGS("runtime-", offsetof(struct kubelet_flags, runtime)),
 	RUNTIME_NETWORK_FLAGS("runtime-", offsetof(struct kubelet_flags, runtime)),
+	{ "pod-routes", FLAG_BOOL, AT(pod_routes), "false", "keep routes (VXLAN beyond the link) to the pods of all nodes; the user of --kubeconfig has to be allowed to list nodes" },
 
 	FLAG_GROUP("Fields of KubeletConfiguration; flags win over files"),
 	SETTINGS(SETTING_ROW)

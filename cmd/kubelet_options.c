@@ -1,6 +1,4 @@
 /* From flags to what the kubelet runs with: checks with Kubernetes' texts, the configuration, defaults that depend on others. */
-#include <limits.h>
-#include <unistd.h>
 
 #include "base/path.h"
 #include "cmd/kubelet.h"
@@ -223,15 +221,6 @@ static struct val read_labels(struct arena *a, const char *const *items)
 
 /* ---- all of it ---- */
 
-static const char *absolute(struct arena *a, const char *path)
-{
-	char *here = path[0] == '/' ? NULL : arena_alloc(a, PATH_MAX, 1);
-
-	if (here && getcwd(here, PATH_MAX))
-		return path_clean(a, arena_printf(a, "%s/%s", here, path)).p;
-	return path_clean(a, str_of(path)).p;
-}
-
 static const char *unless_empty(const char *text) { return text && text[0] ? text : NULL; }
 
 /*
@@ -269,12 +258,13 @@ int kubelet_complete(const struct kubelet_flags *f, struct arena *a, struct kube
 
 	*ret = (struct kubelet_options){
 		.kubeconfig = unless_empty(f->kubeconfig), .bootstrap_kubeconfig = unless_empty(f->bootstrap_kubeconfig),
-		.cert_dir = absolute(a, f->cert_dir), .root = absolute(a, f->root_dir),
+		.api_servers_file = unless_empty(f->api_servers_file),
+		.cert_dir = path_absolute(a, f->cert_dir).p, .root = path_absolute(a, f->root_dir).p,
 		.hostname_override = unless_empty(f->hostname_override), .node_ip = unless_empty(f->node_ip),
 		.node_labels = read_labels(a, f->node_labels),
 		.image_credential_provider_config = unless_empty(f->image_credential_provider_config),
 		.image_credential_provider_bin_dir = unless_empty(f->image_credential_provider_bin_dir),
-		.local_path_root = unless_empty(f->local_path_root) ? absolute(a, f->local_path_root) : NULL,
+		.local_path_root = unless_empty(f->local_path_root) ? path_absolute(a, f->local_path_root).p : NULL,
 		.dead_per_container = (int)MIN(f->dead_per_container, (int64_t)INT_MAX),
 		.dead_total = (int)MIN(f->dead_total, (int64_t)INT_MAX), .dead_min_age_ns = f->dead_min_age_ns,
 	};

@@ -3,25 +3,36 @@
 
 #include "cmd/cmd.h"
 
-static const struct command *const commands[] = {
-	&cmd_certs, &cmd_cni, &cmd_control_plane, &cmd_convert, &cmd_crictl, &cmd_doctor, &cmd_down, &cmd_hollow, &cmd_image, &cmd_join,
-	&cmd_kube_apiserver, &cmd_kube_controller_manager, &cmd_kube_scheduler, &cmd_kubelet, &cmd_reset, &cmd_runc, &cmd_runtime,
-	&cmd_status, &cmd_store, &cmd_token, &cmd_up, &cmd_version, &cmd_why,
+/* As they are listed: what a newcomer needs comes first. */
+static const struct section {
+	const char *title;
+	const struct command *commands[10];
+} sections[] = {
+	{ "A cluster", { &cmd_up, &cmd_status, &cmd_down, &cmd_reset, &cmd_install, &cmd_doctor, &cmd_token, &cmd_join } },
+	{ "Using one", { &cmd_kubectl, &cmd_why } },
+	{ "Its parts", { &cmd_control_plane, &cmd_kube_apiserver, &cmd_kube_controller_manager, &cmd_kube_scheduler, &cmd_kubelet, &cmd_hollow } },
+	{ "Containers", { &cmd_runtime, &cmd_crictl, &cmd_image, &cmd_cni, &cmd_runc } },
+	{ "Files", { &cmd_certs, &cmd_convert, &cmd_store } },
+	{ "c8s", { &cmd_version } },
 };
 
 static void print_overview(FILE *out)
 {
-	fprintf(out, "c8s - Kubernetes in C\n\nUsage: c8s COMMAND [OPTIONS]\n\nCommands:\n");
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		fprintf(out, "  %-24s %s\n", commands[i]->name, commands[i]->summary);
-	fprintf(out, "\n'c8s COMMAND --help' shows the manual of a command.\n");
+	fprintf(out, "c8s - Kubernetes in C\n\nUsage: c8s COMMAND [OPTIONS]\n");
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+		fprintf(out, "\n%s:\n", sections[i].title);
+		for (const struct command *const *c = sections[i].commands; *c; c++)
+			fprintf(out, "  %-24s %s\n", (*c)->name, (*c)->summary);
+	}
+	fprintf(out, "\n'c8s COMMAND --help' shows the manual of a command. 'c8s up --detach' makes a cluster of this machine.\n");
 }
 
 static const struct command *find(str name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		if (str_eq(name, str_of(commands[i]->name)))
-			return commands[i];
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+		for (const struct command *const *c = sections[i].commands; *c; c++)
+			if (str_eq(name, str_of((*c)->name)))
+				return *c;
 	return NULL;
 }
 

@@ -150,7 +150,7 @@ const struct command cmd_store = {
 		"Exit code: 0 success, 1 failure or a damaged file, 2 wrong usage.\n"
 		"\n"
 		"Examples:\n"
-		"  c8s store snapshot /var/lib/c8s/store.db /backup/store-monday.db\n"
-		"  c8s store restore /backup/store-monday.db /var/lib/c8s/store.db --force\n",
+		"  c8s store snapshot /var/lib/c8s/control-plane/state.db /backup/store-monday.db\n"
+		"  c8s store restore /backup/store-monday.db /var/lib/c8s/control-plane/state.db --force\n",
 	.run = run,
 };

@@ -1,9 +1,7 @@
 /* c8s token: bootstrap tokens, with which machines join. They are Secrets of kube-system, as kubeadm makes them; controllers remove expired ones. */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/encoding.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "client/client.h"
@@ -57,22 +55,12 @@ static int authority_hash(const struct up_cluster *c, str *ret, struct err *err)
 	return r < 0 ? r : up_authority_hash(c->arena, buf_str(&pem), ret, err);
 }
 
-/* (suspends) Where other machines find the cluster: our own way to it is 127.0.0.1 unless we were told an address. */
-static str url_for_others(const struct up_cluster *c, struct client *client)
+/* An address that only this machine has is of no use to others. */
+static bool is_local(const char *url)
 {
-	CLEANUP(frozen_unrefp) struct frozen *endpoints = NULL;
-	bool any = strcmp(c->settings.bind_address, "0.0.0.0") == 0 || strcmp(c->settings.bind_address, "::") == 0;
+	str host = str_skip(str_of(url), STR("https://").n);
 
-	if (c->settings.server || c->settings.advertise_address || !any ||
-	    client_get(client, TYPE(core_v1, Endpoints), STR("default"), STR("kubernetes"), &endpoints, NULL) < 0)
-		return str_of(c->url);
-	struct val subset = val_at(val_get(endpoints->val, subsets), 0);
-	struct val address = val_at(val_get(subset, addresses), 0);
-	str ip = val_str(address, ip);
-	if (!ip.n)
-		return str_of(c->url);
-	return arena_printf(c->arena, str_find(ip, STR(":")) < 0 ? "https://" STR_FMT ":%" PRId64 : "https://[" STR_FMT "]:%" PRId64, STR_ARG(ip),
-			    c->settings.secure_port);
+	return str_starts(host, STR("127.")) || str_starts(host, STR("[::1]"));
 }
 
 static int create(struct token *t, struct client *client, struct err *err)
@@ -98,8 +86,9 @@ static int create(struct token *t, struct client *client, struct err *err)
 	struct val object = OBJECT(a, F(metadata, meta), F(type, VAL_LIT("bootstrap.kubernetes.io/token")), F(stringData, val_end_object(&data)));
 	if (r < 0 || (r = client_create(client, TYPE(core_v1, Secret), object, NULL, NULL, err)) < 0)
 		return r;
-	str url = url_for_others(&t->cluster, client);
-	printf("c8s join " STR_FMT " --token " STR_FMT "." STR_FMT " --ca-hash " STR_FMT "\n", STR_ARG(url), STR_ARG(id), STR_ARG(secret), STR_ARG(hash));
+	printf("c8s join %s --token " STR_FMT "." STR_FMT " --ca-hash " STR_FMT "\n", t->cluster.public_url, STR_ARG(id), STR_ARG(secret), STR_ARG(hash));
+	if (is_local(t->cluster.public_url))
+		fprintf(stderr, "c8s token: only this machine can join by it: 'c8s up --advertise-address ADDRESS' makes others reach the cluster\n");
 	return 0;
 }
 

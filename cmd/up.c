@@ -7,9 +7,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,14 +22,16 @@
 #include "base/process.h"
 #include "client/client.h"
 #include "cmd/serve.h"
+#include "cmd/service_manager.h"
 
-enum { READY_MS = 120 * 1000, OUTPUT_MAX = 1 << 20 };
+enum { READY_MS = 120 * 1000, TAKE_OVER_MS = 45 * 1000, OUTPUT_MAX = 1 << 20 };
 
 /* One run of the command. */
 struct upping {
 	struct up_cluster cluster;
 	const struct command *command;
 	int64_t began_ns;
+	int64_t started_wall_ns;      /* when its parts were about to be started */
 };
 
 /* ---- showing ---- */
@@ -89,16 +94,16 @@ static int load_images(const struct upping *u, struct err *err)
 	return r;
 }
 
-/* Blocks: before there is a loop. */
-static int prepare(const struct upping *u, struct err *err)
+/* Before anything is made. A cluster that runs has its ports, of course: that it runs is said first. */
+static int check(const struct upping *u, struct err *err)
 {
 	struct up_findings findings;
-	int r;
+	int r = up_check_stopped(&u->cluster, err);
 
+	if (r < 0)
+		return r;
 	up_look(u->cluster.arena, &u->cluster, &findings);
-	if ((r = up_check(&findings, err)) < 0)
-		return err_wrap(err, r, "this machine is not ready for a node ('c8s doctor' shows all that was looked at)");
-	return up_prepare(&u->cluster, err);
+	return up_check(&findings, err);
 }
 
 static int join(struct upping *u, struct err *err)
@@ -110,56 +115,89 @@ static int join(struct upping *u, struct err *err)
 	return r;
 }
 
-/* (suspends) What is done once both parts run. */
-static int finish(struct upping *u, struct err *err)
+/* (suspends) A kubeconfig that cannot be changed, which may be for any reason that is its owner's, keeps no cluster from running. */
+static int tell_way(const struct upping *u, const char **ret_context, struct err *err)
 {
-	CLEANUP(client_freep) struct client *client = NULL;
-	const struct up_cluster *c = &u->cluster;
-	const char *context = NULL;
-	size_t applied = 0;
-	int r = up_connect(c, &client, err);
+	struct err why = ERR_INIT;
+	int r;
 
-	if (r == 0)
-		r = up_wait_node(client, c->settings.node_name, err);
-	if (r < 0)
-		return r;
-	step(u, "node %s is Ready", c->settings.node_name);
-	if (c->settings.server)
+	if (up_merge_kubeconfig(&u->cluster, u->cluster.arena, ret_context, &why) == 0)
 		return 0;
-	if ((r = up_apply_objects(c, client, err)) < 0)
+	*ret_context = NULL;
+	if ((r = fiber_check(err)) < 0)
 		return r;
-	if (c->settings.manifests && (r = up_apply_folder(client, c->settings.manifests, &applied, err)) == 0)
+	log_warn("the way to the cluster is in no kubeconfig", KV("err", &why));
+	step(u, "the kubeconfig stays as it is: %s; %s leads to the cluster, too", why.msg, u->cluster.admin_conf);
+	return 0;
+}
+
+/* (suspends) What has to be in the cluster, and the way to it; the node is on its way meanwhile. *ret is NULL when nobody is told the way. */
+static int furnish(const struct upping *u, struct client *client, const char **ret_context, struct err *err)
+{
+	const struct up_cluster *c = &u->cluster;
+	bool merges = !(c->settings.kubeconfig && !c->settings.kubeconfig[0]);
+	size_t applied = 0;
+	int r = up_apply_objects(c, client, err);
+
+	*ret_context = NULL;
+	if (r == 0 && c->settings.manifests && (r = up_apply_folder(client, c->settings.manifests, &applied, err)) == 0)
 		step(u, "%zu objects of %s are applied", applied, c->settings.manifests);
-	if (r == 0 && !(c->settings.kubeconfig && !c->settings.kubeconfig[0]) && (r = up_merge_kubeconfig(c, c->arena, &context, err)) == 0)
-		step(u, "use it with: kubectl --context %s get pods -A", context);
+	return r == 0 && merges ? tell_way(u, ret_context, err) : r;
+}
+
+/* (suspends) */
+static int wait_node(const struct upping *u, struct supervisor *s, struct client *client, struct err *err)
+{
+	CLEANUP(client_freep) struct client *own = NULL;
+	int r = supervisor_wait_ready(s, UP_NODE, err);
+
+	/* On a machine that joins there is nobody to ask as before. */
+	if (r == 0 && !client)
+		r = up_connect(&u->cluster, &own, err);
+	if (r == 0)
+		r = up_wait_node(client ? client : own, u->cluster.settings.node_name, u->started_wall_ns, err);
+	if (r == 0)
+		step(u, "node %s is Ready", u->cluster.settings.node_name);
 	return r;
 }
 
-static int start(struct upping *u, struct supervisor *s, struct err *err)
+static int start(const struct upping *u, struct supervisor *s, struct err *err)
 {
 	DEADLINE_SCOPE(READY_MS);
-	bool joins = u->cluster.settings.server;
-	int r = joins ? 0 : supervisor_wait_ready(s, UP_CONTROL_PLANE, err);
+	CLEANUP(client_freep) struct client *client = NULL;
+	const char *context;
+	int r;
 
-	if (r == 0 && !joins)
-		step(u, "control plane answers at %s", u->cluster.url);
-	if (r == 0)
-		r = supervisor_wait_ready(s, UP_NODE, err);
-	return r == 0 ? finish(u, err) : r;
+	if (u->cluster.settings.server)
+		return wait_node(u, s, NULL, err);
+	if ((r = supervisor_wait_ready(s, UP_CONTROL_PLANE, err)) < 0)
+		return r;
+	step(u, "control plane answers at %s", u->cluster.url);
+	if ((r = up_connect(&u->cluster, &client, err)) < 0 || (r = furnish(u, client, &context, err)) < 0 || (r = wait_node(u, s, client, err)) < 0)
+		return r;
+	if (context)
+		step(u, "use it with: kubectl --context %s get pods -A", context);
+	return 0;
 }
 
 static int serve(void *arg, struct err *err)
 {
 	struct upping *u = arg;
 	CLEANUP(supervisor_stopp) struct supervisor *s = NULL;
-	struct fiber_cond never = FIBER_COND_INIT(never, "a signal");
+	CLEANUP(fiber_stopp) struct fiber *logs = NULL;
 	int r;
 
+	u->started_wall_ns = clock_wall_ns();
 	if ((u->cluster.settings.server && (r = join(u, err)) < 0) || (u->cluster.settings.images && (r = load_images(u, err)) < 0) ||
-	    (r = supervisor_start(&u->cluster, &s, err)) < 0 || (r = start(u, s, err)) < 0)
+	    (r = up_claim_store(&u->cluster, err)) < 0 || (r = supervisor_start(&u->cluster, &s, err)) < 0 || (r = start(u, s, err)) < 0)
 		return r;
+	if ((r = fiber_spawn(up_keep_logs, &u->cluster, &logs, err, "logs")) < 0)
+		return r;
+	service_manager_tell("READY=1\nSTATUS=the node is Ready");
 	let_go();
-	return fiber_cond_wait(&never, err);
+	r = up_keep_servers(&u->cluster, err);
+	service_manager_tell("STOPPING=1");
+	return r;
 }
 
 /* ---- in the background ---- */
@@ -170,12 +208,26 @@ static int open_own_log(const struct up_cluster *c)
 	return open(arena_printf(c->arena, "%s/supervisor.log", c->log_dir).p, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 }
 
-/* Passes on what the child says until it is up or has ended; the exit code. */
+static volatile sig_atomic_t follower_signal;
+static pid_t followed;
+
+static void stop_followed(int signal)
+{
+	follower_signal = signal;
+	(void)kill(followed, SIGTERM);
+}
+
+/* Passes on what the child says until it is up or has ended; the exit code. Until then Ctrl-C is meant for the child. */
 static int follow(pid_t child, int fd)
 {
+	struct sigaction stop = { .sa_handler = stop_followed };
 	char text[512];
 	ssize_t n;
 	int status = 0;
+
+	followed = child;
+	(void)sigaction(SIGINT, &stop, NULL);
+	(void)sigaction(SIGTERM, &stop, NULL);
 
 	while ((n = read(fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR)) {
 		size_t shown = n > 0 ? strnlen(text, (size_t)n) : 0;
@@ -186,7 +238,7 @@ static int follow(pid_t child, int fd)
 	}
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	return follower_signal ? 128 + follower_signal : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 /* In the parent the exit code; -1 in the child, which goes on. */
@@ -213,6 +265,41 @@ static int go_to_background(const struct upping *u, struct err *err)
 	return -1;
 }
 
+/* ---- a newer c8s ---- */
+
+/* Whether a process runs another file than we do: one of that name was put in its place, or it was started from elsewhere. */
+static bool is_other_program(const struct up_cluster *c, pid_t pid)
+{
+	struct stat own, other;
+
+	return stat("/proc/self/exe", &own) == 0 && stat(arena_printf(c->arena, "/proc/%d/exe", pid).p, &other) == 0 &&
+	       (own.st_ino != other.st_ino || own.st_dev != other.st_dev);
+}
+
+/* Blocks. The cluster of another c8s becomes ours; its containers run on. */
+static int take_over(const struct upping *u, struct err *err)
+{
+	const struct up_cluster *c = &u->cluster;
+	pid_t pid = 0;
+
+	if (!up_running(c, &pid) || pid <= 0 || !is_other_program(c, pid))
+		return 0;
+	int fd = pidfd_open(pid, 0);
+	if (fd < 0 || kill(pid, SIGTERM) < 0) {
+		int sys = errno;
+		if (fd >= 0)
+			(void)close(fd);
+		return sys == ESRCH ? 0 : err_sys(err, sys, "stopping the supervisor (pid %d)", pid);
+	}
+	struct pollfd ended = { .fd = fd, .events = POLLIN };
+	int n = poll(&ended, 1, TAKE_OVER_MS);
+	(void)close(fd);
+	if (n <= 0)
+		return err_set(err, ERR_TIMEOUT, "the supervisor (pid %d) does not stop", pid);
+	step(u, "the c8s that ran here (pid %d) is replaced by this one", pid);
+	return 0;
+}
+
 /* ---- the command ---- */
 
 static int run_cluster(struct upping *u, struct err *err)
@@ -220,11 +307,13 @@ static int run_cluster(struct upping *u, struct err *err)
 	const struct up_cluster *c = &u->cluster;
 	int r;
 
-	if ((r = up_make_folders(c, err)) < 0)
+	/* First: what is looked at, above all the ports, is the old one's as long as it runs. */
+	if (take_over(u, err) < 0 || check(u, err) < 0 || up_make_folders(c, err) < 0)
 		return cmd_fail(u->command, err);
+	service_manager_find();
 	if (c->settings.detach && (r = go_to_background(u, err)) >= 0)
 		return r;
-	if (up_lock(c, err) < 0 || prepare(u, err) < 0 || cmd_serve("up", serve, u, err) < 0) {
+	if (up_lock(c, err) < 0 || up_prepare(c, err) < 0 || cmd_serve("up", serve, u, err) < 0) {
 		if (c->settings.detach)
 			printf("c8s %s: %s\n", u->command->name, err->msg); /* the caller's terminal is at the other end */
 		return c->settings.detach ? 1 : cmd_fail(u->command, err);
@@ -263,7 +352,17 @@ const struct command cmd_up = {
 		"the node is Ready. What was given once is kept in DIR/up.yaml and need not be given again. Needs root.\n"
 		"\n"
 		"The way to the cluster is merged into ~/.kube/config as the context c8s (further clusters: c8s-TAG). Logs are in\n"
-		"DIR/log. A part that ends is started again; containers run on meanwhile, also when c8s itself is replaced by a newer one.\n"
+		"DIR/log. A part that ends is started again; containers run on meanwhile.\n"
+		"\n"
+		"To upgrade, put the new c8s and c8s-pod in the place of the old ones and run 'c8s up' again: it takes the place of the one\n"
+		"that runs. Containers run on through that, too.\n"
+		"\n"
+		"A control plane on several machines: all keep their objects in one etcd and share the keys of the first. Copy\n"
+		"DIR/control-plane/pki of the first machine to each of the others, for root alone, say --pki once, and remove the copy.\n"
+		"Ports and CIDRs are the same on all. Every machine serves the API; the controllers and the scheduler run on one at a\n"
+		"time, by leases. Nodes know all servers, and go on with another one when theirs is gone. A server that is gone, and its\n"
+		"etcd with it, costs seconds as long as most members of etcd are there. --control-plane-arg sets how soon a node counts as\n"
+		"lost (node-monitor-grace-period=50s); what nodes are reached at besides, such as a load balancer, is yours to set up.\n"
 		"\n"
 		"Several clusters run side by side when DIR, --secure-port, --kubelet-port, --pod-cidr and --service-cidr differ.\n"
 		"\n"
@@ -275,7 +374,13 @@ const struct command cmd_up = {
 		"  c8s up --detach\n"
 		"  kubectl run nginx --image nginx\n"
 		"  c8s status\n"
-		"  c8s down\n",
+		"  c8s down\n"
+		"\n"
+		"Example with three machines, 10.0.0.1 to 10.0.0.3, each with a member of etcd:\n"
+		"  first:  c8s up --detach --etcd-servers http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379\n"
+		"  others: scp -r root@10.0.0.1:/var/lib/c8s/control-plane/pki /root/pki\n"
+		"          c8s up --detach --etcd-servers http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379 --pki /root/pki\n"
+		"          rm -r /root/pki\n",
 	.help = help,
 	.run = run_command,
 };

@@ -2,10 +2,11 @@
  * What a cluster leaves when it has stopped: pods run on without their kubelet. The runtime is started once more, without one, to remove them
  * with their networks; after that only files, empty control groups and the bridge are left.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <mntent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -13,12 +14,66 @@
 
 #include "base/fiber.h"
 #include "base/fiber_io.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "cmd/up.h"
 #include "cni/cni.h"
+#include "oci/cgroup.h"
 
-enum { RUNTIME_MS = 10 * 1000, REMOVE_MS = 120 * 1000, WALK_FDS = 32, OUTPUT_MAX = 1 << 20, MOUNTS_MAX = 4096 };
+enum { RUNTIME_MS = 10 * 1000, REMOVE_MS = 30 * 1000, KILL_MS = 5000, LOOK_MS = 10, OUTPUT_MAX = 1 << 20, MOUNTS_MAX = 4096 };
+
+/* ---- processes ---- */
+
+/*
+ * (suspends) Ends all processes in the cluster's control groups. Removing a pod does that, too, but not when what the runtime knows of it is
+ * damaged: it would wait for the end of a process that it has no way to reach.
+ */
+static void kill_processes(const struct up_cluster *c)
+{
+	CLEANUP(cgroup_freep) struct cgroup *group = NULL;
+	DEADLINE_SCOPE(KILL_MS);
+	pid_t *pids;
+	size_t n;
+
+	if (cgroup_open(c->cgroup, &group, NULL) < 0)
+		return;
+	/* One by one: a group that the kernel has killed as a whole is none that it lets live again later (cgroup.h). */
+	while (cgroup_pids(group, c->arena, &pids, &n, NULL) == 0 && n) {
+		for (size_t i = 0; i < n; i++)
+			(void)kill(pids[i], SIGKILL);
+		if (fiber_sleep_ms(LOOK_MS, NULL) < 0)
+			return;
+	}
+}
+
+/* "c8s-pod monitor --state FOLDER/ID ...", as the kernel keeps it. */
+static bool is_monitor(str words, str folder)
+{
+	str program, name, flag;
+
+	(void)str_cut(words, '\0', &program, &words);
+	(void)str_cut(words, '\0', &name, &words);
+	(void)str_cut(words, '\0', &flag, &words);
+	return str_eq(name, STR("monitor")) && str_eq(flag, STR("--state")) && str_starts(words, folder);
+}
+
+/* Monitors are in none of the cluster's control groups, and who has lost its folder cannot be told to end. */
+static void kill_monitors(const struct up_cluster *c)
+{
+	str folder = arena_printf(c->arena, "%s/runtime/pods/", c->run_dir);
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		CLEANUP(buf_done) struct buf words = BUF_INIT(OUTPUT_MAX);
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+		if (pid > 1 && file_read(arena_printf(c->arena, "/proc/%d/cmdline", pid).p, &words, NULL) == 0 && is_monitor(buf_str(&words), folder))
+			(void)kill(pid, SIGKILL);
+	}
+	if (dir)
+		(void)closedir(dir);
+}
 
 /* ---- pods ---- */
 
@@ -62,6 +117,7 @@ int up_remove_pods(const struct up_cluster *c, struct err *err)
 	const char *state = arena_printf(c->arena, "%s/runtime", c->run_dir).p;
 	int r;
 
+	kill_processes(c);
 	if (c->settings.container_runtime_endpoint)
 		return remove_by(c, c->settings.container_runtime_endpoint, err);
 	if (access(arena_printf(c->arena, "%s/runtime", c->node_dir).p, F_OK) < 0)
@@ -105,25 +161,12 @@ static int remove_data(const char *folder, struct err *err)
 	return r;
 }
 
-static int remove_group(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st, (void)at;
-	if (type == FTW_DP)
-		(void)rmdir(path);
-	return 0;
-}
-
-/* One hierarchy, or one per controller. */
 static void remove_groups(const struct up_cluster *c)
 {
-	FILE *mounts = setmntent("/proc/self/mounts", "r");
-	struct mntent *m;
+	CLEANUP(cgroup_freep) struct cgroup *group = NULL;
 
-	while (mounts && (m = getmntent(mounts)))
-		if (str_starts(str_of(m->mnt_type), STR("cgroup")))
-			(void)nftw(arena_printf(c->arena, "%s%s", m->mnt_dir, c->cgroup).p, remove_group, WALK_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-	if (mounts)
-		(void)endmntent(mounts);
+	if (cgroup_open(c->cgroup, &group, NULL) == 0)
+		(void)cgroup_remove(group, NULL);
 }
 
 /* Volumes that a kubelet which was killed has left; the last mounted goes first. */
@@ -144,13 +187,20 @@ static void unmount_below(const struct up_cluster *c, const char *folder)
 		(void)umount2(found[--n], MNT_DETACH | UMOUNT_NOFOLLOW);
 }
 
+/* (suspends) Also attachments of pods that the runtime could not remove. */
 static int remove_network(const struct up_cluster *c, struct err *err)
 {
+	static const char *const bin_dirs[] = { "/opt/cni/bin", "/usr/lib/cni", NULL };
 	struct arena *a = c->arena;
-	struct cni *cni = cni_new(&(struct cni_options){ .conf_dir = arena_printf(a, "%s/net.d", c->node_dir).p, .bin_dirs = (const char *const[]){ NULL },
-							 .cache_dir = arena_printf(a, "%s/runtime/cni", c->node_dir).p });
-	int r = cni_remove_default(cni, err);
+	const char *slash = strrchr(c->program, '/');
+	struct cni *cni = cni_new(&(struct cni_options){ .conf_dir = arena_printf(a, "%s/net.d", c->node_dir).p, .bin_dirs = bin_dirs,
+							 .cache_dir = arena_printf(a, "%s/runtime/cni", c->node_dir).p,
+							 .own_plugins = arena_printf(a, "%.*s/c8s-pod", (int)(slash - c->program), c->program).p });
+	int r;
 
+	(void)cni_gc(cni, NULL, 0, NULL);
+	if ((r = cni_routes_sync(cni, NULL, NULL, 0, err)) == 0)
+		r = cni_remove_default(cni, err);
 	cni_free(cni);
 	return r;
 }
@@ -159,8 +209,11 @@ int up_remove(const struct up_cluster *c, struct err *err)
 {
 	int r = up_remove_pods(c, err);
 
-	if (r == 0)
-		r = remove_network(c, err);
+	/* Somebody may be at work on these pods. What is only damaged goes with the rest. */
+	if (r == -ERR_UNAVAILABLE || r == -ERR_CANCELED)
+		return r;
+	kill_monitors(c);
+	r = remove_network(c, err);
 	if (r == 0 && !c->settings.server && !(c->settings.kubeconfig && !c->settings.kubeconfig[0])) /* "": it was never merged */
 		r = up_unmerge_kubeconfig(c, err);
 	if (r < 0)

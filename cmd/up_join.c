@@ -5,6 +5,7 @@
  */
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/encoding.h"
@@ -14,29 +15,62 @@
 #include "client/kubeconfig.h"
 #include "cmd/up.h"
 #include "codec/atoms.h"
-#include "codec/json.h"
 #include "codec/types.h"
-#include "codec/yaml.h"
 #include "controllers/bootstrap_token.h"
 
-enum { PEM_MAX = 1 << 16, ID_LETTERS = 6, SECRET_LETTERS = 16, SIGNED_MS = 30 * 1000, AGAIN_MS = 100 };
+#define HASH_PREFIX "sha256:"
 
-int up_authority_hash(struct arena *a, str pem, str *ret, struct err *err)
+enum { PEM_MAX = 1 << 16, ID_LETTERS = 6, SECRET_LETTERS = 16, SIGNED_MS = 8 * 1000, AGAIN_MS = 200 };
+
+/* Of the next certificate in a PEM text; false: there is none. */
+static bool next_hash(BIO *bio, struct arena *a, str *ret)
 {
 	char hex[SHA256_HEX + 1];
 	unsigned char *der = NULL;
-	BIO *bio = BIO_new_mem_buf(pem.p, (int)pem.n);
 	X509 *cert = PEM_read_bio_X509(bio, NULL, NULL, NULL);
 	int n = cert ? i2d_X509_PUBKEY(X509_get_X509_PUBKEY(cert), &der) : -1;
 
-	BIO_free(bio);
 	X509_free(cert);
 	if (n <= 0)
-		return err_set(err, ERR_INVALID, "the authority of the cluster is no certificate");
+		return false;
 	sha256_hex((str){ (const char *)der, (size_t)n }, hex);
 	OPENSSL_free(der);
-	*ret = arena_printf(a, "sha256:%s", hex);
-	return 0;
+	*ret = arena_printf(a, HASH_PREFIX "%s", hex);
+	return true;
+}
+
+int up_authority_hash(struct arena *a, str pem, str *ret, struct err *err)
+{
+	BIO *bio = BIO_new_mem_buf(pem.p, (int)pem.n);
+	bool found = next_hash(bio, a, ret);
+
+	BIO_free(bio);
+	return found ? 0 : err_set(err, ERR_INVALID, "the authority of the cluster is no certificate");
+}
+
+/* Whether one of a bundle's certificates has this hash, in letters of any case, as kubeadm looks at it; NULL fits all. -ERR_FORBIDDEN otherwise. */
+static int check_authority(struct arena *a, str pem, const char *wanted, struct err *err)
+{
+	BIO *bio = BIO_new_mem_buf(pem.p, (int)pem.n);
+	str first = STR_NONE, hash;
+	bool fits = false;
+
+	while (!fits && next_hash(bio, a, &hash)) {
+		fits = !wanted || strcasecmp(hash.p, wanted) == 0;
+		if (!first.n)
+			first = hash;
+	}
+	BIO_free(bio);
+	if (!first.n)
+		return err_set(err, ERR_INVALID, "the authority of the cluster is no certificate");
+	return fits ? 0 : err_set(err, ERR_FORBIDDEN, "the authority of the cluster is " STR_FMT ", not %s: this is not the cluster", STR_ARG(first), wanted);
+}
+
+static int check_hash_form(const char *hash, struct err *err)
+{
+	bool good = !hash || (strlen(hash) == sizeof(HASH_PREFIX) - 1 + SHA256_HEX && strncasecmp(hash, HASH_PREFIX, sizeof(HASH_PREFIX) - 1) == 0);
+
+	return good ? 0 : err_set(err, ERR_INVALID, "--ca-hash is " HASH_PREFIX " and %d digits, as 'c8s token create' prints it", SHA256_HEX);
 }
 
 static int check_token(str token, struct err *err)
@@ -73,26 +107,15 @@ static int check_signature(struct arena *a, struct val data, str token, struct e
 
 static int read_authority(struct arena *a, str kubeconfig, str *ret, struct err *err)
 {
-	CLEANUP(buf_done) struct buf json = BUF_INIT(PEM_MAX), pem = BUF_INIT(PEM_MAX);
+	CLEANUP(buf_done) struct buf pem = BUF_INIT(PEM_MAX);
 	struct val document;
-	int r;
+	int r = up_parse_yaml(a, kubeconfig, &document, err);
 
-	if ((r = yaml_to_json(kubeconfig, &json, NULL, err)) < 0 ||
-	    (r = json_decode(a, arena_str(a, buf_str(&json)), &(struct json_decode_options){ .type = NULL }, &document, err)) < 0)
+	if (r < 0)
 		return r;
 	struct val cluster = val_get(val_at(val_find(document, STR("clusters")), 0), cluster);
 	if ((r = base64_decode_buf(&pem, val_as_str(val_find(cluster, STR("certificate-authority-data"))), err)) == 0)
 		*ret = arena_str(a, buf_str(&pem));
-	return r;
-}
-
-static int check_hash(struct arena *a, str authority, const char *wanted, struct err *err)
-{
-	str hash;
-	int r = up_authority_hash(a, authority, &hash, err);
-
-	if (r == 0 && wanted && !str_eq(hash, str_of(wanted)))
-		return err_set(err, ERR_FORBIDDEN, "the authority of the cluster is " STR_FMT ", not %s: this is not the cluster", STR_ARG(hash), wanted);
 	return r;
 }
 
@@ -119,8 +142,11 @@ static int find_signed(const struct up_cluster *c, str token, struct frozen **re
 
 	for (;;) {
 		CLEANUP(frozen_unrefp) struct frozen *info = NULL;
-		if ((r = fetch(c, &info, err)) < 0)
-			return r;
+		if ((r = fetch(c, &info, err)) < 0) {
+			if (unsigned_yet.code) /* time was over while it was asked once more */
+				*err = unsigned_yet;
+			return unsigned_yet.code ? -ERR_NOT_FOUND : r;
+		}
 		if ((r = check_signature(c->arena, val_get(info->val, data), token, &unsigned_yet)) == 0) {
 			*ret = TAKE(info);
 			return 0;
@@ -132,6 +158,19 @@ static int find_signed(const struct up_cluster *c, str token, struct frozen **re
 	}
 }
 
+/* (suspends) With the authority all has to be as it will be for the kubelet, which would try for ever. */
+static int check_way(const struct up_cluster *c, str authority, struct err *err)
+{
+	struct client_config config = { .server = str_of(c->settings.server), .ca = authority };
+	CLEANUP(client_freep) struct client *client = NULL;
+	str answer;
+	int r = client_open(&config, &client, err);
+
+	if (r == 0)
+		r = client_get_raw(client, c->arena, STR("/version"), PEM_MAX, &answer, err);
+	return r < 0 ? err_wrap(err, r, "%s is the cluster, but cannot be spoken to with its certificates (is the clock of this machine right?)", c->settings.server) : 0;
+}
+
 int up_discover(const struct up_cluster *c, struct err *err)
 {
 	CLEANUP(frozen_unrefp) struct frozen *info = NULL;
@@ -141,9 +180,9 @@ int up_discover(const struct up_cluster *c, struct err *err)
 
 	if (access(c->node_conf, F_OK) == 0)
 		return 0; /* it has joined before */
-	if ((r = check_token(token, err)) < 0 || (r = find_signed(c, token, &info, err)) < 0 ||
+	if ((r = check_token(token, err)) < 0 || (r = check_hash_form(c->settings.ca_hash, err)) < 0 || (r = find_signed(c, token, &info, err)) < 0 ||
 	    (r = read_authority(a, val_as_str(val_find(val_get(info->val, data), STR("kubeconfig"))), &authority, err)) < 0 ||
-	    (r = check_hash(a, authority, c->settings.ca_hash, err)) < 0)
+	    (r = check_authority(a, authority, c->settings.ca_hash, err)) < 0 || (r = check_way(c, authority, err)) < 0)
 		return r;
 	return write_files(c, authority, token, err);
 }

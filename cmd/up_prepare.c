@@ -10,6 +10,7 @@
 
 #include "apiserver/pki.h"
 #include "base/file.h"
+#include "base/file_batch.h"
 #include "base/path.h"
 #include "cmd/up.h"
 #include "runtime/snapshot_priv.h"
@@ -53,28 +54,34 @@ int up_make_folders(const struct up_cluster *c, struct err *err)
 }
 
 /* What has no flag. */
-static int write_kubelet_config(const struct up_cluster *c, struct err *err)
+static void add_kubelet_config(const struct up_cluster *c, struct file_batch *files)
 {
 	/* A tenth of a laptop's disk is much: pods are evicted a little later than Kubernetes would. */
 	str text = arena_printf(c->arena,
 				"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\npodLogsDir: %s/log/pods\n"
-				"evictionHard: { memory.available: 100Mi, nodefs.available: 5%%, nodefs.inodesFree: 5%%, imagefs.available: 5%% }\n",
+				"evictionHard: { memory.available: 100Mi, nodefs.available: 5%%, nodefs.inodesFree: 5%%, imagefs.available: 5%% }\n"
+				/* Kubernetes' limits are for API servers that are slow; ours sorts out by itself who goes first. */
+				"kubeAPIQPS: 1000\nkubeAPIBurst: 1000\neventRecordQPS: 500\neventBurst: 1000\n",
 				c->node_dir);
 
-	return file_write(c->kubelet_config, text, 0600, err);
+	file_batch_add(files, c->kubelet_config, text, 0600);
 }
 
 int up_prepare(const struct up_cluster *c, struct err *err)
 {
-	struct pki_options pki = { .dir = c->control_dir, .needs = PKI_CLIENTS, .server = c->url };
+	CLEANUP(file_batch_done) struct file_batch files = FILE_BATCH_INIT;
+	struct pki_options pki = { .dir = c->control_dir, .needs = PKI_AUTHORITY, .server = c->url, .batch = &files };
 	const char *user = arena_printf(c->arena, "system:node:%s", c->settings.node_name).p;
-	int r = 0;
+	int r = up_forget_other_name(c, err);
 
-	if (!c->settings.server && (r = pki_ensure(&pki, err)) >= 0)
+	if (r == 0 && !c->settings.server && (r = up_take_pki(c, err)) >= 0 && (r = pki_ensure(&pki, err)) >= 0)
 		r = pki_client_conf(&pki, user, "system:nodes", c->node_conf, err);
 	if (r >= 0)
-		r = write_kubelet_config(c, err);
-	if (r >= 0 && c->uid && !c->settings.server)
+		r = up_save(c, &files, err);
+	if (r < 0)
+		return r;
+	add_kubelet_config(c, &files);
+	if ((r = file_batch_write(&files, err)) == 0 && c->uid && !c->settings.server)
 		r = give_away(c->control_dir, c->uid, err);
-	return r < 0 ? r : up_save(c, err);
+	return r;
 }

@@ -21,9 +21,10 @@
 #include "base/process.h"
 #include "cmd/serve.h"
 #include "cmd/up.h"
+#include "net/http.h"
 
-enum { BACK_OFF_FIRST_MS = 100, BACK_OFF_MAX_MS = 10 * 1000, STEADY_MS = 60 * 1000, STOP_MS = 20 * 1000, LOG_MAX = 16 << 20, LINE_MAX_BYTES = 512,
-       ARGUMENTS_MAX = 64, TAIL_BYTES = 600 };
+enum { BACK_OFF_FIRST_MS = 100, BACK_OFF_MAX_MS = 10 * 1000, STEADY_MS = 60 * 1000, STOP_MS = 20 * 1000, LINE_MAX_BYTES = 512,
+       ARGUMENTS_MAX = 96, TAIL_BYTES = 600, LISTEN_FD = 3 };
 
 struct child {
 	struct supervisor *supervisor;
@@ -32,6 +33,7 @@ struct child {
 	size_t argc;
 	struct process *process;      /* NULL: it does not run */
 	struct fiber *fiber;
+	bool listens;                 /* it is given the API server's socket */
 	bool ready, failed, ended;    /* failed: it has ended before it was ready; ended: for good */
 };
 
@@ -74,13 +76,22 @@ static void add_list(struct child *x, const char *flag, const char *const *items
 		add_text(x, flag, arena_str(x->supervisor->cluster->arena, buf_str(&b)).p);
 }
 
+/* Last, so that they win. */
+static void pass_on(struct child *x, const char *const *args)
+{
+	for (; *args; args++)
+		add(x, arena_printf(x->supervisor->cluster->arena, "%s%s", str_starts(str_of(*args), STR("--")) ? "" : "--", *args).p);
+}
+
 static void tell_control_plane(struct child *x)
 {
 	const struct up_cluster *c = x->supervisor->cluster;
 	const struct up_settings *s = &c->settings;
 
+	x->listens = true;
 	add(x, c->program);
 	add(x, "control-plane");
+	add_number(x, "listen-fd", LISTEN_FD);
 	if (c->uid)
 		add_number(x, "run-as", c->uid);
 	add_text(x, "data-dir", c->control_dir);
@@ -95,11 +106,14 @@ static void tell_control_plane(struct child *x)
 	add(x, "--controllers=*,bootstrapsigner,tokencleaner"); /* which Kubernetes has off unless asked */
 	add(x, "--enable-admission-plugins=NodeRestriction");
 	add(x, "--kubelet-preferred-address-types=InternalIP,Hostname");
-	add_list(x, "etcd-servers", s->etcd_servers);
+	if (!s->etcd_servers[0])
+		add(x, "--leader-elect=false"); /* a store of one process has no second leader; leases would be written every second for nobody */
+	add_list(x, "etcd-servers", up_nearest_first(c->arena, s->etcd_servers));
 	add_text(x, "etcd-cafile", s->etcd_ca);
 	add_text(x, "etcd-certfile", s->etcd_cert);
 	add_text(x, "etcd-keyfile", s->etcd_key);
 	add_number(x, "v", s->verbosity);
+	pass_on(x, s->control_plane_args);
 }
 
 static const char *below(const struct up_cluster *c, const char *folder, const char *name) { return arena_printf(c->arena, "%s/%s", folder, name).p; }
@@ -114,7 +128,7 @@ static void tell_node(struct child *x)
 	add_text(x, "kubeconfig", c->node_conf);
 	add_text(x, "config", c->kubelet_config);
 	add_text(x, "hostname-override", s->node_name);
-	add_text(x, "node-ip", s->node_ip);
+	add_text(x, "node-ip", c->node_ip);
 	add_number(x, "port", s->kubelet_port);
 	add(x, "--healthz-port=0");
 	add_text(x, "root-dir", below(c, c->node_dir, "kubelet"));
@@ -131,7 +145,11 @@ static void tell_node(struct child *x)
 	add_text(x, "runtime-root", below(c, c->node_dir, "runtime"));
 	add_text(x, "runtime-state", below(c, c->run_dir, "runtime"));
 	add_text(x, "runtime-cni-conf-dir", below(c, c->node_dir, "net.d"));
+	add(x, "--pod-routes");
+	add_text(x, "runtime-registry-config", s->registry_config);
+	add_text(x, "api-servers-file", up_has_several(c) ? c->servers_file : NULL);
 	add_number(x, "v", s->verbosity);
+	pass_on(x, s->kubelet_args);
 }
 
 /* ---- one life of a child ---- */
@@ -142,25 +160,47 @@ static int open_log(const char *path, struct err *err)
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct stat st;
 
-	if (stat(path, &st) == 0 && st.st_size > LOG_MAX)
+	if (stat(path, &st) == 0 && st.st_size > UP_LOG_MAX)
 		(void)rename(path, arena_printf(&a, "%s.1", path).p);
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 	return fd < 0 ? err_sys(err, errno, "opening %s", path) : fd;
 }
 
+/*
+ * The API server's socket listens before there is an API server: who calls it from then on, above all the node, waits until it answers
+ * instead of being refused and calling again later. It is gone with the process. This also lets a user without privileges serve at 443.
+ */
+static int open_socket(const struct child *x, struct err *err)
+{
+	const struct up_settings *s = &x->supervisor->cluster->settings;
+
+	return x->listens ? http_listen_tcp(s->bind_address, (uint16_t)s->secure_port, err) : -1;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+}
+
+static int spawn(struct child *x, int out, struct err *err)
+{
+	CLEANUP(close_fd) int log = open_log(x->log, err), listening = log < 0 ? -1 : open_socket(x, err);
+
+	if (log < 0 || (x->listens && listening < 0))
+		return log < 0 ? log : listening;
+	return process_spawn(&(struct process_spec){ .argv = x->argv, .env = x->supervisor->env, .fds = { -1, out, log, [LISTEN_FD] = listening },
+						     .n_fds = x->listens ? LISTEN_FD + 1 : LISTEN_FD }, &x->process, err);
+}
+
 static int start(struct child *x, int *ret_out, struct err *err)
 {
-	int pipe_fds[2], log = open_log(x->log, err), r;
+	int pipe_fds[2], r;
 
-	if (log < 0)
-		return log;
-	if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0) {
-		(void)close(log);
+	if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		return err_sys(err, errno, "pipe");
-	}
-	r = process_spawn(&(struct process_spec){ .argv = x->argv, .env = x->supervisor->env, .fds = { -1, pipe_fds[1], log }, .n_fds = 3 }, &x->process, err);
+	r = spawn(x, pipe_fds[1], err);
 	(void)close(pipe_fds[1]);
-	(void)close(log);
 	if (r < 0) {
 		(void)close(pipe_fds[0]);
 		return r;
@@ -276,7 +316,7 @@ int supervisor_start(const struct up_cluster *c, struct supervisor **ret, struct
 /* What a child said last, for those who wait for it. */
 static str last_words(struct arena *a, const char *path)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(2 * LOG_MAX);
+	CLEANUP(buf_done) struct buf text = BUF_INIT(2 * UP_LOG_MAX);
 
 	if (file_read(path, &text, NULL) < 0 || !text.n)
 		return STR("it said nothing");
@@ -311,7 +351,7 @@ static void stop_child(struct child *x)
 	if (x->process && process_kill(x->process, SIGTERM, NULL) == 0)
 		while (!x->ended && fiber_cond_wait(&x->supervisor->changed, NULL) == 0)
 			;
-	fiber_stop(TAKE(x->fiber));
+	fiber_stopp(&x->fiber); /* on a machine that has joined, one part has none */
 	process_free(TAKE(x->process));
 }
 
@@ -337,15 +377,23 @@ int up_lock(const struct up_cluster *c, struct err *err)
 	if (fd < 0)
 		return err_sys(err, errno, "opening %s", c->lock_file);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		pid_t pid = 0;
+		int r = up_check_stopped(c, err);
 		(void)close(fd);
-		(void)up_running(c, &pid);
-		return err_set(err, ERR_CONFLICT, "the cluster in %s runs already (pid %d); 'c8s status --data-dir %s' shows it", c->settings.data_dir, pid,
-			       c->settings.data_dir);
+		return r < 0 ? r : err_set(err, ERR_CONFLICT, "the cluster in %s has just been stopped; try again", c->settings.data_dir);
 	}
 	if (fchmod(fd, 0600) < 0 || ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", getpid()) < 0)
 		return err_sys(err, errno, "writing %s", c->lock_file);
 	return 0; /* the lock goes with the process */
+}
+
+int up_check_stopped(const struct up_cluster *c, struct err *err)
+{
+	const char *dir = c->settings.data_dir;
+	pid_t pid = 0;
+
+	if (!up_running(c, &pid))
+		return 0;
+	return err_set(err, ERR_CONFLICT, "the cluster in %s runs already (pid %d); 'c8s status --data-dir %s' shows it, 'c8s down --data-dir %s' stops it", dir, pid, dir, dir);
 }
 
 bool up_running(const struct up_cluster *c, pid_t *ret)

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "client/client.h"
 #include "client/kubeconfig.h"
 #include "cmd/up.h"
 #include "codec/atoms.h"
 #include "codec/json.h"
+#include "codec/time.h"
 #include "codec/types.h"
 #include "codec/yaml.h"
 
@@ -18,22 +20,29 @@ int up_connect(const struct up_cluster *c, struct client **ret, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	struct client_config config;
-	int r = kubeconfig_open(&a, c->settings.server ? c->node_conf : c->admin_conf, &config, err);
+	int r = c->settings.server ? kubeconfig_open(&a, c->node_conf, &config, err) : up_admin(c, &a, &config, err);
 
-	return r < 0 ? r : client_open(&config, ret, err);
+	if (r < 0)
+		return r;
+	if (up_has_several(c))
+		config.servers_file = str_of(c->servers_file);
+	return client_open(&config, ret, err);
 }
 
-static bool is_ready(struct val node)
+/* Times of this form are in order as texts are. */
+static bool is_ready(struct val node, str since)
 {
 	VAL_EACH(condition, val_get(node, status, conditions))
 		if (str_eq(val_str(*condition, type), STR("Ready")))
-			return str_eq(val_str(*condition, status), STR("True"));
+			return str_eq(val_str(*condition, status), STR("True")) && str_cmp(val_str(*condition, lastHeartbeatTime), since) >= 0;
 	return false;
 }
 
-int up_wait_node(struct client *client, const char *name, struct err *err)
+int up_wait_node(struct client *client, const char *name, int64_t since_ns, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	char text[TIME_TEXT_MAX];
+	str since = time_format((struct timestamp){ .seconds = since_ns / NS_PER_S }, text);
 	struct client_watch_options o = { .list.fields = arena_printf(&a, "metadata.name=%s", name), .initial = true };
 
 	for (;;) {
@@ -42,7 +51,7 @@ int up_wait_node(struct client *client, const char *name, struct err *err)
 		int r = client_watch(client, TYPE(core_v1, Node), &o, &w, err);
 
 		while (r >= 0 && (r = client_watch_next(w, &event, err)) > 0)
-			if (event.type != CLIENT_DELETED && event.type != CLIENT_BOOKMARK && is_ready(event.object->val))
+			if (event.type != CLIENT_DELETED && event.type != CLIENT_BOOKMARK && is_ready(event.object->val, since))
 				return 0;
 		if (r < 0)
 			return r;

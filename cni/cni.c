@@ -74,6 +74,14 @@ int cni_network(struct cni *c, struct arena *a, str *ret_name, struct err *err)
 	return r;
 }
 
+bool cni_network_is_foreign(struct cni *c)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct cni_config net;
+
+	return cni_config_load(c->conf_dir, &a, &net, NULL) == 0 && !cni_config_is_own(c, &a, &net);
+}
+
 /* ---- chains ---- */
 
 static int wrap_plugin(struct err *err, int r, struct val plugin, const char *what)
@@ -386,7 +394,8 @@ int cni_status(struct cni *c, struct err *err)
 
 	if (r < 0)
 		return r;
-	bool asks = cni_version_cmp(net.version, STR("1.1.0")) >= 0;
+	/* What we have written ourselves is good: this is asked every few seconds, and a process for each plugin is not nothing. */
+	bool asks = cni_version_cmp(net.version, STR("1.1.0")) >= 0 && !cni_config_is_own(c, &arena, &net);
 	VAL_EACH(p, net.plugins) {
 		r = asks ? cni_execute_plugin(c, &arena, "STATUS", &net, *p, &nothing, VAL_EMPTY, NULL, err) :
 			   cni_execute_find(c, &arena, val_str(*p, type), &path, &own, err);

@@ -36,6 +36,8 @@ void cni_free(struct cni *c); /* NULL is fine */
 
 /* The configuration that is used now: its name, in the arena. -ERR_NOT_FOUND "no network config found in ...". */
 int cni_network(struct cni *c, struct arena *a, str *ret_name, struct err *err);
+/* Whether there is one that cni_write_default has not made: how its pods reach each other is then others' business. */
+bool cni_network_is_foreign(struct cni *c);
 
 /* One attachment: a pod in its network namespace. */
 struct cni_pod {
@@ -72,7 +74,8 @@ int cni_remove_default(struct cni *c, struct err *err);
 /*
  * Ways to the pods of other nodes: these and no others; what this cluster had before is removed, what others have is not touched. Nodes on
  * the same link as own_address are reached by routes, the others by VXLAN (UDP port 4789). Pods of other nodes see the
- * addresses of ours. A node that cannot be reached does not keep others from it: the first error is returned at the end.
+ * addresses of ours. A node that cannot be reached does not keep others from it: the first error is returned at the end. With n == 0 all
+ * are removed, and own_address may be NULL. Blocks.
  */
 struct cni_route {
 	str pod_cidr, node_address;

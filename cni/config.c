@@ -14,6 +14,9 @@
 #include "codec/atoms.h"
 #include "codec/json.h"
 
+/* Of the names of networks, and of their bridges, that we make. */
+#define OWN_PREFIX "c8s-"
+
 /* ---- parsing ---- */
 
 static int invalid(struct err *err, const char *what)
@@ -173,7 +176,7 @@ static str own_name(struct arena *a, const char *const *cidrs)
 	char hex[SHA256_HEX + 1];
 
 	sha256_hex(str_of(cidrs[0]), hex);
-	return arena_printf(a, "c8s-%.8s", hex);
+	return arena_printf(a, OWN_PREFIX "%.8s", hex);
 }
 
 static str own_store(const struct cni *c, struct arena *a) { return arena_printf(a, "%s/networks", c->cache_dir); }
@@ -233,24 +236,50 @@ int cni_write_default(struct cni *c, const char *const *cidrs, struct err *err)
 	return file_write(own.p, buf_str(&text), 0644, err);
 }
 
+/* A bridge that has one of our names. */
+static int remove_bridge(struct netlink *n, const char *name, struct err *err)
+{
+	struct link bridge;
+	int r = link_get(n, name, &bridge, err);
+
+	if (r == 0)
+		r = str_eq(str_of(bridge.kind), STR("bridge")) ? link_del(n, bridge.index, err) : 0;
+	if (r == -ERR_NOT_FOUND)
+		err_clear(err);
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static int is_own_name(const struct dirent *entry) { return str_starts(str_of(entry->d_name), STR(OWN_PREFIX)); }
+
+/* Those of all networks that we have given addresses of: a node whose ranges have changed had another one before, and a configuration may be lost. */
+static int remove_bridges(struct cni *c, struct arena *a, struct netlink *n, struct err *err)
+{
+	struct dirent **entries;
+	int found = scandir(own_store(c, a).p, &entries, is_own_name, NULL), r = 0;
+
+	for (int i = 0; i < found; i++) {
+		if (r == 0)
+			r = remove_bridge(n, entries[i]->d_name, err);
+		free(entries[i]);
+	}
+	if (found >= 0)
+		free(entries);
+	return r;
+}
+
 int cni_remove_default(struct cni *c, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	CLEANUP(netlink_close) struct netlink n = NETLINK_INIT;
 	struct cni_config net;
-	struct link bridge;
 	int r = cni_config_load(c->conf_dir, &a, &net, err);
 
-	if (r < 0 || !cni_config_is_own(c, &a, &net)) {
-		if (r == -ERR_NOT_FOUND)
-			err_clear(err);
-		return r == -ERR_NOT_FOUND ? 0 : r;
-	}
-	if ((r = netlink_open(&n, NETLINK_ROUTE, err)) < 0)
+	if (r < 0 && r != -ERR_NOT_FOUND)
 		return r;
-	if ((r = link_get(&n, arena_str(&a, net.name).p, &bridge, err)) == 0)
-		r = link_del(&n, bridge.index, err);
-	if (r == -ERR_NOT_FOUND)
-		err_clear(err);
-	return r < 0 && r != -ERR_NOT_FOUND ? r : rules_remove_empty(err);
+	bool own = r == 0 && cni_config_is_own(c, &a, &net);
+	err_clear(err);
+	if ((r = netlink_open(&n, NETLINK_ROUTE, err)) < 0 || (own && (r = remove_bridge(&n, arena_str(&a, net.name).p, err)) < 0) ||
+	    (r = remove_bridges(c, &a, &n, err)) < 0)
+		return r;
+	return rules_remove_empty(err);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/encoding.h"
 #include "base/file.h"
 #include "cni/cni_priv.h"
 #include "cni/link.h"
@@ -17,7 +18,7 @@
 #include "codec/atoms.h"
 #include "codec/json.h"
 
-enum { PROTOCOL = 200, VNI = 0xc85, PORT = 4789, OVERHEAD_V4 = 50, OVERHEAD_V6 = 70 };
+enum { PROTOCOL = 200, VNI = 0xc85, PORT = 4789, OVERHEAD_V4 = 50, OVERHEAD_V6 = 70, PREFIX_MIN = 8 };
 
 static const char device[] = "c8s-vxlan";
 
@@ -29,7 +30,7 @@ struct way {
 struct sync {
 	struct netlink n;
 	struct arena arena;
-	struct addr own;              /* our address, with its link */
+	struct addr own;              /* our address, with its link; index 0: nobody told us, and there are no ways */
 	struct way *ways, *old;
 	size_t n_ways, n_old;
 	int vxlan;                    /* index; 0: there is none */
@@ -64,6 +65,13 @@ static int by_pods(const void *a, const void *b)
 	return order ? order : (int)x->pods.prefix - (int)y->pods.prefix;
 }
 
+static int by_way(const void *a, const void *b)
+{
+	const struct way *x = a, *y = b;
+	int order = by_pods(a, b);
+	return order ? order : inet_cmp(x->node, y->node);
+}
+
 /* The wanted way to the pods, or NULL. */
 static const struct way *find_way(const struct sync *s, struct inet_net pods)
 {
@@ -94,6 +102,14 @@ static void load_state(struct cni *c, struct sync *s)
 	s->old = ARENA_ARRAY(&s->arena, struct way, val_len(v) + 1);
 	VAL_EACH(w, v)
 		s->n_old += way_parse(val_str(*w, podCIDR), val_str(*w, nodeAddress), &s->old[s->n_old]);
+	/* Each once: as long as something fails, new and old ones are written together at every try. */
+	size_t kept = 0;
+	if (s->n_old)
+		qsort(s->old, s->n_old, sizeof(*s->old), by_way);
+	for (size_t i = 0; i < s->n_old; i++)
+		if (!kept || !way_eq(&s->old[kept - 1], &s->old[i]))
+			s->old[kept++] = s->old[i];
+	s->n_old = kept;
 }
 
 static void add_ways(struct sync *s, struct val_builder *b, const struct way *ways, size_t n)
@@ -105,7 +121,7 @@ static void add_ways(struct sync *s, struct val_builder *b, const struct way *wa
 
 static int save_state(struct cni *c, struct sync *s, bool with_old, struct err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(16 << 20);
+	CLEANUP(buf_done) struct buf text = BUF_INIT(16 << 20), was = BUF_INIT(16 << 20);
 	struct val_builder list = val_builder(&s->arena);
 	int r;
 
@@ -119,6 +135,8 @@ static int save_state(struct cni *c, struct sync *s, bool with_old, struct err *
 	if ((r = json_encode(&text, val_end_list(&list), &(struct json_encode_options){ 0 }, err)) < 0 ||
 	    (r = file_make_dirs(c->cache_dir, 0700, err)) < 0)
 		return r;
+	if (file_read(state_path(c, &s->arena).p, &was, NULL) == 0 && str_eq(buf_str(&was), buf_str(&text)))
+		return 0;
 	return file_write(state_path(c, &s->arena).p, buf_str(&text), 0600, err);
 }
 
@@ -178,6 +196,12 @@ static struct route route_for(const struct sync *s, const struct way *w)
 	return r;
 }
 
+/* A node says itself which pods it has: a range with nodes in it, or half of the world, would take traffic that is none of pods. */
+static bool is_for_pods(const struct sync *s, const struct way *w)
+{
+	return w->pods.prefix >= PREFIX_MIN && !inet_net_has(w->pods, s->own.net.ip) && !inet_net_has(w->pods, w->node);
+}
+
 static int find_own(struct sync *s, const char *own_address, struct err *err)
 {
 	struct addr *addrs;
@@ -208,6 +232,9 @@ static void load_ways(struct sync *s, const struct cni_route *routes, size_t n)
 					STR_ARG(routes[i].node_address)), &e);
 		else if (w->node.family != s->own.net.ip.family)
 			note(s, err_set(&e, ERR_INVALID, "node " STR_FMT " has no address of the family of ours",
+					STR_ARG(routes[i].node_address)), &e);
+		else if (!is_for_pods(s, w))
+			note(s, err_set(&e, ERR_INVALID, STR_FMT " of node " STR_FMT " cannot be a range of pods", STR_ARG(routes[i].pod_cidr),
 					STR_ARG(routes[i].node_address)), &e);
 		else if (!inet_eq(w->node, s->own.net.ip))
 			s->n_ways++;
@@ -242,7 +269,7 @@ static int ensure_vxlan(struct sync *s, struct err *err)
 	if (r < 0 && r != -ERR_NOT_FOUND)
 		return r;
 	vxlan_mac(s->own.net.ip, mac);
-	bool there = r == 0, right = there && str_eq(str_of(l.kind), STR("vxlan")) && memcmp(l.mac, mac, sizeof(mac)) == 0;
+	bool there = r == 0, right = there && str_eq(str_of(l.kind), STR("vxlan")) && (!s->own.index || memcmp(l.mac, mac, sizeof(mac)) == 0);
 	s->vxlan = right ? l.index : 0;
 	if (!wanted)
 		return 0;
@@ -384,16 +411,16 @@ static void remove_vxlan(struct sync *s)
 	note(s, link_del(&s->n, s->vxlan, &e), &e);
 }
 
+/* They are named after the file that knows of them: it is there also when the network's configuration is not yet, or not any more. */
 static int set_rules(struct cni *c, struct sync *s, struct err *err)
 {
 	struct inet_net *pods = ARENA_ARRAY(&s->arena, struct inet_net, s->n_ways + 1);
-	str name;
+	char hex[SHA256_HEX + 1];
 
 	for (size_t i = 0; i < s->n_ways; i++)
 		pods[i] = s->ways[i].pods;
-	if (cni_network(c, &s->arena, &name, NULL) < 0)
-		name = STR("c8s");
-	return rules_pods(arena_str(&s->arena, name).p, pods, s->n_ways, err);
+	sha256_hex(str_of(c->cache_dir), hex);
+	return rules_pods(arena_printf(&s->arena, "routes-%.8s", hex).p, pods, s->n_ways, err);
 }
 
 int cni_routes_sync(struct cni *c, const char *own_address, const struct cni_route *routes, size_t n, struct err *err)
@@ -405,7 +432,7 @@ int cni_routes_sync(struct cni *c, const char *own_address, const struct cni_rou
 	load_state(c, &s);
 	if (!n && !s.n_old)
 		return 0; /* a cluster of one node */
-	if ((r = netlink_open(&s.n, NETLINK_ROUTE, err)) < 0 || (r = find_own(&s, own_address, err)) < 0)
+	if ((r = netlink_open(&s.n, NETLINK_ROUTE, err)) < 0 || ((n || own_address) && (r = find_own(&s, own_address, err)) < 0))
 		return r;
 	load_ways(&s, routes, n);
 	if (changed(&s) && (r = save_state(c, &s, true, err)) < 0)

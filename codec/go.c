@@ -28,15 +28,99 @@ size_t go_put_rune(char *out, uint32_t rune)
 	return 4;
 }
 
-void go_quote_byte(unsigned char c, char out[GO_QUOTE_RUNE_MAX])
+void go_quote_rune(uint32_t rune, char out[GO_QUOTE_RUNE_MAX])
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT(64);
 	char utf8[4];
 
-	/* As Go: the byte taken for a character of Latin-1. */
-	buf_add_quoted(&b, str_span(utf8, go_put_rune(utf8, c)));
-	str inside = c == '\'' ? STR("\\'") : c == '"' ? STR("\"") : str_span(b.p + 1, b.n - 2);
+	buf_add_quoted(&b, str_span(utf8, go_put_rune(utf8, rune)));
+	str inside = rune == '\'' ? STR("\\'") : rune == '"' ? STR("\"") : str_span(b.p + 1, b.n - 2);
 	snprintf(out, GO_QUOTE_RUNE_MAX, "'" STR_FMT "'", STR_ARG(inside));
+}
+
+/* n digits of a base from s; false when there are not that many. */
+static bool scan_digits(str s, size_t n, unsigned base, uint32_t *ret)
+{
+	if (s.n < n)
+		return false;
+	*ret = 0;
+	for (size_t i = 0; i < n; i++) {
+		char c = s.p[i] | 0x20;
+		unsigned digit = s.p[i] >= '0' && s.p[i] <= '9' ? (unsigned)(s.p[i] - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
+		if (digit >= base)
+			return false;
+		*ret = *ret * base + digit;
+	}
+	return true;
+}
+
+/* One escape of Go's strings; s stands behind the backslash. Writes up to 4 bytes and returns how much of s it used, 0 if wrong. */
+static size_t unescape(str s, char quote, char *out, size_t *n)
+{
+	static const char letters[] = "abfnrtv\\", meanings[] = "\a\b\f\n\r\t\v\\";
+	uint32_t code;
+
+	if (s.n == 0)
+		return 0;
+	char c = s.p[0];
+	const char *known = c ? strchr(letters, c) : NULL;
+	if (known || c == quote) {
+		out[(*n)++] = known ? meanings[known - letters] : c;
+		return 1;
+	}
+	size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+	if (digits) {
+		if (!scan_digits(str_skip(s, 1), digits, 16, &code))
+			return 0;
+		if (c == 'x') {
+			out[(*n)++] = (char)code;
+		} else {
+			if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+				return 0;
+			*n += go_put_rune(out + *n, code);
+		}
+		return 1 + digits;
+	}
+	if (c < '0' || c > '7' || !scan_digits(s, 3, 8, &code) || code > 255)
+		return 0;
+	out[(*n)++] = (char)code;
+	return 3;
+}
+
+bool go_unquote(struct arena *a, str quoted, str *ret)
+{
+	if (quoted.n < 2)
+		return false;
+	char quote = quoted.p[0];
+	str s = str_span(quoted.p + 1, quoted.n - 2);
+	char *out = arena_alloc(a, s.n + 4, 1);
+	size_t n = 0;
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] == quote)
+			return false;
+		if (s.p[i] != '\\') {
+			out[n++] = s.p[i];
+			continue;
+		}
+		size_t used = unescape(str_skip(s, i + 1), quote, out, &n);
+		if (used == 0)
+			return false;
+		i += used;
+	}
+	*ret = str_span(out, n);
+	return true;
+}
+
+bool go_equal_fold(str x, str y)
+{
+	if (x.n != y.n)
+		return false;
+	for (size_t i = 0; i < x.n; i++) {
+		unsigned char a = (unsigned char)x.p[i], b = (unsigned char)y.p[i];
+		if (a != b && ((a | 0x20) != (b | 0x20) || (a | 0x20) < 'a' || (a | 0x20) > 'z'))
+			return false;
+	}
+	return true;
 }
 
 /* ---- numbers ---- */

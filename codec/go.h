@@ -5,6 +5,7 @@
 #ifndef C8S_CODEC_GO_H
 #define C8S_CODEC_GO_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 
 enum { GO_REPLACEMENT = 0xfffd };
@@ -12,9 +13,20 @@ enum { GO_REPLACEMENT = 0xfffd };
 /* Writes a character in UTF-8 (at most 4 bytes, not terminated) and returns the number of bytes. */
 size_t go_put_rune(char *out, uint32_t rune);
 
-/* One byte as encoding/json names it in a syntax error: 'x', '\n', '\''. */
+/* A character as %q prints it: 'x', '\n', '\''. */
 enum { GO_QUOTE_RUNE_MAX = 16 };
-void go_quote_byte(unsigned char c, char out[GO_QUOTE_RUNE_MAX]);
+void go_quote_rune(uint32_t rune, char out[GO_QUOTE_RUNE_MAX]);
+/* One byte as encoding/json names it in a syntax error: taken for a character of Latin-1. */
+static inline void go_quote_byte(unsigned char c, char out[GO_QUOTE_RUNE_MAX]) { go_quote_rune(c, out); }
+
+/*
+ * What a text in quotes means, with all of Go's escapes; the first byte is the quote, the last one closes it. false: it is wrong, as
+ * strconv's "invalid syntax". The result lives in the arena.
+ */
+bool go_unquote(struct arena *a, str quoted, str *ret);
+
+/* strings.EqualFold for texts of ASCII: letters may differ in case. */
+bool go_equal_fold(str x, str y);
 
 enum go_float_style {
 	GO_FLOAT_JSON,  /* encoding/json: 0.000001, 100000, 1e+21, 1e-7 */

@@ -522,3 +522,14 @@ str duration_human(int64_t ns, char out[DURATION_TEXT_MAX])
 		return print_two(out, days / 365, 'y', days % 365, 'd');
 	return print_two(out, days / 365, 'y', 0, 0);
 }
+
+int64_t time_between(struct timestamp from, struct timestamp to)
+{
+	int64_t seconds, ns;
+
+	if (__builtin_sub_overflow(to.seconds, from.seconds, &seconds))
+		return to.seconds > from.seconds ? INT64_MAX : INT64_MIN;
+	if (__builtin_mul_overflow(seconds, INT64_C(1000000000), &ns) || __builtin_add_overflow(ns, (int64_t)to.nanos - from.nanos, &ns))
+		return seconds > 0 ? INT64_MAX : INT64_MIN;
+	return ns;
+}

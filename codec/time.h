@@ -28,6 +28,9 @@ str microtime_format(struct timestamp t, char out[TIME_TEXT_MAX]);
 /* Back from what time_format and microtime_format wrote, for all years; false for any other text. */
 bool time_unformat(str text, struct timestamp *ret);
 
+/* Nanoseconds from one time to another; the most that there can be where they are too far apart, as Go's Time.Sub has it. */
+int64_t time_between(struct timestamp from, struct timestamp to);
+
 /* Go's time.ParseDuration and Duration.String; -ERR_BAD_REQUEST with Go's texts. */
 int duration_parse(str text, int64_t *ret_ns, struct err *err);
 enum { DURATION_TEXT_MAX = 40 };

@@ -306,3 +306,13 @@ TEST(duration_human)
 		CHECK_STR_ROW(i, duration_human(t[i].ns, out), t[i].want);
 	}
 }
+
+TEST(time_between)
+{
+	static const struct { struct timestamp from, to; int64_t want; } t[] = {
+		{ { 5, 0 }, { 7, 1 }, INT64_C(2000000001) }, { { 7, 1 }, { 5, 2 }, INT64_C(-1999999999) }, { { TIME_ZERO_SECONDS, 0 }, { 0, 0 }, INT64_MAX },
+		{ { 65729242921, 0 }, { 0, 0 }, INT64_MIN }, { { INT64_MIN, 0 }, { INT64_MAX, 0 }, INT64_MAX }, { { INT64_MAX, 0 }, { INT64_MIN, 0 }, INT64_MIN },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(t); i++)
+		CHECK_ROW(i, time_between(t[i].from, t[i].to) == t[i].want);
+}

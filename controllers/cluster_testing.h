@@ -16,7 +16,7 @@
 #define SET TYPE(apps_v1, ReplicaSet)
 #define POD TYPE(core_v1, Pod)
 
-enum { WAIT_MS = 15000, CLIENTS_MAX = 8 };
+enum { WAIT_MS = 15000, CLIENTS_MAX = 8, WATCHES_MAX = 64 };
 
 struct cluster {
 	struct world w;
@@ -29,7 +29,10 @@ struct cluster {
 	/* Called before each request of a controller; NULL: nothing happens then. The test's own requests may be made there. */
 	void (*before)(struct cluster *k, const struct client_request *q);
 	enum err_code fails;                /* set by before: the request gets no other answer */
-	struct client_transport transport;  /* that of all clients, with our call */
+	const struct type *held;            /* informers hear nothing of this kind as long as it is set */
+	struct { const struct client_watch *watch; const struct type *type; } watches[WATCHES_MAX];
+	size_t n_watches;
+	struct client_transport transport;  /* that of all clients, with our calls */
 	const struct client_transport *inside;
 };
 
@@ -57,6 +60,34 @@ static inline int cluster_call_raw(struct client *c, const struct client_request
 	return cluster_fails(k, q) ? err_set(err, k->fails, "refused by the test") : k->inside->call_raw(c, q, a, max, ret_body, ret, err);
 }
 
+static inline int cluster_watch(struct client *c, const struct client_request *q, struct client_watch **ret_watch, struct client_reply *ret, struct err *err)
+{
+	struct cluster *k = cluster_now;
+	int r = k->inside->watch(c, q, ret_watch, ret, err);
+
+	if (r == 0) {
+		CHECK(k->n_watches < WATCHES_MAX);
+		k->watches[k->n_watches].watch = *ret_watch;
+		k->watches[k->n_watches++].type = q->type;
+	}
+	return r;
+}
+
+static inline int cluster_watch_next(struct client_watch *w, struct client_event *ret, struct err *err)
+{
+	const struct cluster *k = cluster_now;
+	const struct type *type = NULL;
+	int r = k->inside->watch_next(w, ret, err);
+
+	for (size_t i = 0; i < k->n_watches; i++)
+		if (k->watches[i].watch == w) /* the last one: memory is used again */
+			type = k->watches[i].type;
+	while (r > 0 && type == k->held && k->held)
+		if (fiber_sleep_ms(5, err) < 0)
+			return -ERR_CANCELED;
+	return r;
+}
+
 static inline struct client *client_for(void *arg, const char *account)
 {
 	static const str manager[] = { STR_INIT("system:authenticated") },
@@ -77,6 +108,8 @@ static inline struct client *client_for(void *arg, const char *account)
 	k->transport = *c->transport;
 	k->transport.call = cluster_call;
 	k->transport.call_raw = cluster_call_raw;
+	k->transport.watch = cluster_watch;
+	k->transport.watch_next = cluster_watch_next;
 	c->transport = &k->transport;
 	return k->clients[k->n++] = c;
 }

@@ -2,7 +2,7 @@
 #ifndef C8S_CONTROLLERS_CRON_SCHEDULE_H
 #define C8S_CONTROLLERS_CRON_SCHEDULE_H
 
-#include "controllers/time_zone.h"
+#include "base/time_zone.h"
 #include "machinery/cron.h"
 
 struct cron_schedule {

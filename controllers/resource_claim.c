@@ -4,13 +4,13 @@
  * only for pods that it has nothing to do with (they come with a node) reservations are made here. Keys are "pod:namespace/name" and
  * "claim:namespace/name".
  */
+#include "controllers/resource_claim.h"
+
 #include <stdlib.h>
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
 #include "codec/types.h"
-#include "controllers/controller.h"
 #include "controllers/owner.h"
 #include "controllers/resource_claim_plan.h"
 #include "machinery/resource_claim.h"
@@ -21,10 +21,6 @@
 #define CLAIM_INDEX "resourceClaim"
 #define TEMPLATE_INDEX "resourceClaimTemplate"
 #define OWNER_INDEX "owner"
-
-struct state {
-	struct map made;              /* "uid of the pod/entry" -> struct made: claims that informers may not show yet */
-};
 
 struct made {
 	str key, name;                /* in the block */
@@ -117,7 +113,7 @@ static str made_key(struct arena *a, struct val pod, str entry)
 static void pod_changed(struct controller *c, struct frozen *old, struct frozen *pod)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	struct state *s = c->state;
+	struct claims_state *s = c->state;
 	bool replaced = old && pod && !str_eq(val_str(old->val, metadata, uid), val_str(pod->val, metadata, uid));
 
 	if (old && (!pod || replaced)) {
@@ -158,7 +154,7 @@ static void template_changed(struct controller *c, struct frozen *old, struct fr
 /* One that was made before, though the pod does not say so; empty: none. */
 static str made_before(struct controller *c, struct arena *a, struct val pod, str entry)
 {
-	const struct state *s = c->state;
+	const struct claims_state *s = c->state;
 
 	INFORMER_EACH(claim, informer_each_indexed(controller_informer(c, CLAIM), OWNER_INDEX, val_str(pod, metadata, uid)))
 		if (str_eq(val_as_str(val_find(val_get(claim->val, metadata, annotations), STR(POD_CLAIM_ANNOTATION))), entry))
@@ -169,8 +165,13 @@ static str made_before(struct controller *c, struct arena *a, struct val pod, st
 
 static void remember(struct controller *c, struct arena *a, struct val pod, str entry, str name)
 {
-	struct state *s = c->state;
+	struct claims_state *s = c->state;
+	const struct frozen *shown = find(c, POD, val_str(pod, metadata, namespace), val_str(pod, metadata, name));
 	str key = made_key(a, pod, entry);
+
+	/* The pod went while its claim was made: nobody will tell any more that this can be forgotten. */
+	if (!shown || !str_eq(val_str(shown->val, metadata, uid), val_str(pod, metadata, uid)))
+		return;
 	struct made *m = mem_zalloc(sizeof(*m) + key.n + name.n);
 	char *text = (char *)(m + 1);
 
@@ -387,7 +388,7 @@ static int start(struct controller *c, struct err *err)
 
 	(void)err;
 	c->sync = sync_key;
-	c->state = mem_zalloc(sizeof(struct state));
+	c->state = mem_zalloc(sizeof(struct claims_state));
 	informer_index(pods, CLAIM_INDEX, pods_by_claim);
 	informer_index(pods, TEMPLATE_INDEX, pods_by_template);
 	informer_index(claims, OWNER_INDEX, informer_by_owner);
@@ -399,7 +400,7 @@ static int start(struct controller *c, struct err *err)
 
 static void stop(struct controller *c)
 {
-	struct state *s = c->state;
+	struct claims_state *s = c->state;
 	struct map_iter it = map_iter(&s->made);
 
 	for (struct made *m; (m = map_next(&it, NULL));)

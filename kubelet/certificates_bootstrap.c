@@ -215,6 +215,7 @@ static int bootstrap(const struct kubelet_options *o, const struct cert_store *s
 	if (r < 0)
 		return err_wrap(err, r, "unable to load bootstrap kubeconfig");
 	config.user_agent = user_agent(&a);
+	config.servers_file = str_of(o->api_servers_file);
 	log_info("the bootstrap kubeconfig is used to get a client certificate", KV("path", o->bootstrap_kubeconfig));
 	if ((r = bootstrap_certificate(store, &config, node_name, err)) < 0)
 		return r;
@@ -270,6 +271,7 @@ int kubelet_identity(const struct kubelet_options *o, str node_name, struct clie
 	if (r == 0 && (r = kubeconfig_open(&id->arena, o->kubeconfig, &id->config, err)) < 0)
 		(void)err_wrap(err, r, "invalid kubeconfig");
 	id->config.user_agent = user_agent(&id->arena);
+	id->config.servers_file = str_of(o->api_servers_file);
 	if (r == 0 && val_bool(o->config->val, rotateCertificates) && str_starts(id->config.server, STR("https://")))
 		r = use_store(&store, id, node_name, err);
 	if (r < 0) {

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include "base/fiber.h"
 #include "base/fiber_io.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/path.h"
 #include "codec/atoms.h"
@@ -323,6 +325,36 @@ static void remove_link(const struct collect_options *o, struct arena *a, str fo
 	(void)unlink(path);
 }
 
+static bool is_later(const struct stat *x, const struct stat *y)
+{
+	return x->st_mtim.tv_sec != y->st_mtim.tv_sec ? x->st_mtim.tv_sec > y->st_mtim.tv_sec : x->st_mtim.tv_nsec > y->st_mtim.tv_nsec;
+}
+
+/*
+ * Of several links to one log the latest is its container's: a container that was removed behind our back, with all that could tell how often
+ * it was started, is followed by one that begins to count anew.
+ */
+static void remove_former_links(struct arena *a, str folder, struct val names)
+{
+	CLEANUP(map_done) struct map latest = MAP_INIT;
+
+	VAL_EACH(v, names) {
+		char to[PATH_MAX];
+		struct stat st, other;
+		const char *path = arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(folder), STR_ARG(val_as_str(*v))).p;
+		ssize_t n = readlink(path, to, sizeof(to));
+		if (n <= 0 || stat(path, &st) < 0 || lstat(path, &st) < 0)
+			continue;
+		str log = arena_str(a, str_span(to, (size_t)n));
+		const char *known = map_get(&latest, log);
+		bool later = !known || lstat(known, &other) < 0 || is_later(&st, &other);
+		if (known)
+			(void)unlink(later ? known : path);
+		if (later)
+			map_put(&latest, log, (void *)path);
+	}
+}
+
 int collect_folders(const struct collect_options *o, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
@@ -342,6 +374,7 @@ int collect_folders(const struct collect_options *o, struct err *err)
 		log_warn("cannot remove the logs of a pod", KV("folder", name), KV("err", &why));
 	}
 	str links = arena_printf(&a, STR_FMT "/containers", STR_ARG(str_head(root, (size_t)MAX(slash, (ptrdiff_t)0))));
+	remove_former_links(&a, links, names_in(&a, links.p, STR(".log")));
 	VAL_EACH(v, names_in(&a, links.p, STR(".log")))
 		remove_link(o, &a, links, val_as_str(*v));
 	return 0;

@@ -202,6 +202,7 @@ static void link_to(struct world *w, const char *target, const char *name)
 
 CLOCK_TEST(collect_folders_and_links)
 {
+	static const struct timespec long_ago[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
 	struct world w;
 
 	world_init(&w);
@@ -210,13 +211,17 @@ CLOCK_TEST(collect_folders_and_links)
 	file(&w, "pods/other", 1);
 	const char *log = file(&w, "pods/ns_p_u3/a/0.log", 1);
 	file(&w, "containers/plain.log", 1);
+	const char *kept = file(&w, "pods/ns_p_u2/b/0.log", 1);
 	link_to(&w, log, "containers/p_ns_a-x.log");
+	link_to(&w, kept, "containers/p_ns_b-2.log");
+	link_to(&w, kept, "containers/p_ns_b-1.log"); /* of a container that was removed with the runtime's commands */
+	CHECK_INT(utimensat(AT_FDCWD, arena_printf(&w.arena, "%s/containers/p_ns_b-1.log", w.root).p, long_ago, AT_SYMLINK_NOFOLLOW), 0);
 	link_to(&w, "/nowhere", "containers/p_ns_a-dead.log");
 	link_to(&w, "/nowhere", "containers/p_ns_a-alive.log"); /* it is being rotated */
 	w.deleted = "u1 u3 other";
 	CHECK_INT(collect_containers(&w.o, false, NULL), 0);
 	CHECK_STR(names(&w, "pods"), "ns_p_u2 other ");
-	CHECK_STR(names(&w, "containers"), "p_ns_a-alive.log plain.log ");
+	CHECK_STR(names(&w, "containers"), "p_ns_a-alive.log p_ns_b-2.log plain.log ");
 	world_done(&w);
 }
 

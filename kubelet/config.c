@@ -6,12 +6,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -34,15 +32,6 @@ int64_t config_duration_ns(struct val text)
 }
 
 /* ---- reading ---- */
-
-static str absolute(struct arena *a, const char *path)
-{
-	char *here = path[0] == '/' ? NULL : arena_alloc(a, PATH_MAX, 1);
-
-	if (here && getcwd(here, PATH_MAX))
-		return path_clean(a, arena_printf(a, "%s/%s", here, path));
-	return path_clean(a, str_of(path));
-}
 
 /* As Go says it: "open /a/b: no such file or directory". */
 static const char *go_error(struct arena *a, const char *call, const char *path, const struct err *err)
@@ -220,7 +209,7 @@ static int load_drop_in(struct arena *a, const char *path, struct val *ret, stru
 	struct strict_errors *strict = ARENA_NEW(a, struct strict_errors);
 	struct val v, typed;
 	str text;
-	int r = read_whole(a, absolute(a, path).p, "drop-in kubelet config file", &text, err);
+	int r = read_whole(a, path_absolute(a, path).p, "drop-in kubelet config file", &text, err);
 
 	strict->arena = a;
 	if (r < 0 || (r = decode_free(a, text, strict, &v, err)) < 0 || (r = strict_errors_fail(strict, err)) < 0)
@@ -306,7 +295,7 @@ static int load_base(struct arena *a, const char *file, struct val flags, struct
 
 	if (!file || !file[0])
 		return complete(a, VAL_EMPTY_OBJECT, flags, NULL, ret, err);
-	if (load_file(a, absolute(a, file), flags, ret, &cause) < 0)
+	if (load_file(a, path_absolute(a, file), flags, ret, &cause) < 0)
 		return err_set(err, cause.code, "failed to load kubelet config file, path: %s, error: failed to load Kubelet config file %s, "
 			       "error %s", file, file, cause.msg);
 	return 0;

@@ -17,6 +17,7 @@
 struct kubelet_options {
 	/* Flags that are no part of the configuration. NULL: not given. */
 	const char *kubeconfig, *bootstrap_kubeconfig;   /* kubeconfig NULL: standalone, static pods only */
+	const char *api_servers_file;                    /* client_config's servers_file */
 	const char *cert_dir;                            /* /var/lib/kubelet/pki */
 	const char *root;                                /* --root-dir: /var/lib/kubelet */
 	const char *hostname_override, *node_ip;         /* node_ip: one, or two of both families with a comma */

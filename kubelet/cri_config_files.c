@@ -1,6 +1,8 @@
 /* The files of a pod that the kubelet itself gives to a container: /etc/hosts and the one for its last words. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +89,42 @@ static bool wants_hosts(const struct cri_container_input *in)
 
 /* ---- all of it ---- */
 
+/* Words are worth more than none: an attempt that failed before there was a container leaves an empty file. */
+static bool is_worth_more(const struct stat *x, const struct stat *y)
+{
+	if ((x->st_size > 0) != (y->st_size > 0))
+		return x->st_size > 0;
+	return x->st_mtim.tv_sec != y->st_mtim.tv_sec ? x->st_mtim.tv_sec > y->st_mtim.tv_sec : x->st_mtim.tv_nsec > y->st_mtim.tv_nsec;
+}
+
+/*
+ * Of earlier attempts only the newest is left: what the last container said. Their containers may have gone without us, with 'c8s down' or
+ * another runtime's commands, and then nobody else removes them while the pod lives.
+ */
+static void forget_words(struct arena *a, const char *folder)
+{
+	struct dirent **names;
+	struct stat st, newest = { 0 };
+	const char *kept = NULL;
+	int n = scandir(folder, &names, NULL, NULL);
+
+	for (int i = 0; i < n; i++) {
+		const char *path = arena_printf(a, "%s/%s", folder, names[i]->d_name).p;
+		bool file = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+		bool newer = file && (!kept || is_worth_more(&st, &newest));
+		const char *old = newer ? kept : file ? path : NULL;
+		if (old)
+			(void)unlink(old);
+		if (newer) {
+			kept = path;
+			newest = st;
+		}
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+}
+
 /* A file of its own for every attempt. */
 static int last_words(struct arena *a, str pod_folder, const struct cri_container_input *in, struct cri_mount *ret, struct err *err)
 {
@@ -97,6 +135,7 @@ static int last_words(struct arena *a, str pod_folder, const struct cri_containe
 
 	random_bytes(&number, sizeof(number));
 	str file = arena_printf(a, STR_FMT "/%08x", STR_ARG(folder), number);
+	forget_words(a, folder.p);
 	if ((r = file_make_dirs(folder.p, 0750, err)) < 0 || (r = write_in_place(file.p, STR_NONE, 0666, err)) < 0)
 		return r;
 	*ret = (struct cri_mount){ .container_path = *path.p == '/' ? path : arena_join(a, STR("/"), path), .host_path = file,

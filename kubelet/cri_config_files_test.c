@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "kubelet/cri_config_testing.h"
@@ -54,7 +56,8 @@ TEST(files_of_container)
 	char root[] = "/tmp/c8s-files-XXXXXX";
 	struct kubelet_node n = testing_node();
 	struct err err = ERR_INIT;
-	struct cri_mount first[2], again[2];
+	static const struct timespec long_ago[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct cri_mount first[2], again[2], third[2];
 	size_t n_first, n_again;
 	int64_t size;
 	struct val pod = testing_pod(&a, "", "'terminationMessagePath':'/dev/termination-log',", "");
@@ -78,6 +81,14 @@ TEST(files_of_container)
 	CHECK_INT(container_files_make(&n, &a, &in, again, &n_again, &err), 0);
 	CHECK(str_eq(again[0].host_path, first[0].host_path));
 	CHECK(!str_eq(again[1].host_path, first[1].host_path));
+	CHECK_INT(mode_of(first[1].host_path, &size), 0666);
+
+	/* The last words before the last ones are of no use. */
+	CHECK_INT(utimensat(AT_FDCWD, first[1].host_path.p, long_ago, 0), 0);
+	CHECK_INT(container_files_make(&n, &a, &in, third, &n_again, &err), 0);
+	CHECK_INT(access(first[1].host_path.p, F_OK), -1);
+	CHECK_INT(access(again[1].host_path.p, F_OK), 0);
+	CHECK_INT(access(third[1].host_path.p, F_OK), 0);
 
 	/* A mount of its own, or no address yet: no hosts. */
 	in.container = val_with(&a, in.container, testing_typed(&a, NULL, "[{'name':'v','mountPath':'/etc/hosts'}]"), volumeMounts);

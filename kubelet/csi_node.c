@@ -8,17 +8,17 @@
 #include "codec/types.h"
 #include "kubelet/register_priv.h"
 
-enum { POLL_MS = 1000, CALL_MS = 10000, TRY_MS = 500, TRIES = 6, FIRST_WAIT_MS = 30, FACTOR = 8, QUICK_TRIES = 4, QUICK_WAIT_MS = 10, QUICK_FACTOR = 5 };
+enum { FIRST_POLL_MS = 10, POLL_MS = 1000, CALL_MS = 10000, TRY_MS = 500, TRIES = 6, FIRST_WAIT_MS = 30, FACTOR = 8, QUICK_TRIES = 4, QUICK_WAIT_MS = 10, QUICK_FACTOR = 5 };
 
 #define CSI_NODE TYPE(storage_v1, CSINode)
 #define MIGRATED_KEY "storage.alpha.kubernetes.io/migrated-plugins"
 #define MIGRATED "kubernetes.io/aws-ebs,kubernetes.io/azure-disk,kubernetes.io/azure-file,kubernetes.io/cinder,kubernetes.io/gce-pd," \
 		 "kubernetes.io/portworx-volume,kubernetes.io/vsphere-volume"
 
-/* (suspends) Until the API server answers, and lets us look. */
+/* (suspends) Until the API server answers, and lets us look: soon, where both start at the same time. */
 static int wait_for_server(const struct csi_node_options *o, struct err *err)
 {
-	for (;;) {
+	for (int64_t pause_ms = FIRST_POLL_MS;; pause_ms = MIN(2 * pause_ms, (int64_t)POLL_MS)) {
 		CLEANUP(frozen_unrefp) struct frozen *found = NULL;
 		struct err failed = ERR_INIT;
 		int r;
@@ -28,7 +28,7 @@ static int wait_for_server(const struct csi_node_options *o, struct err *err)
 		}
 		if (r >= 0 || r == -ERR_NOT_FOUND)
 			return 0;
-		if ((r = fiber_sleep_ms(POLL_MS, err)) < 0)
+		if ((r = fiber_sleep_ms(pause_ms, err)) < 0)
 			return r;
 	}
 }

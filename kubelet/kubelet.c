@@ -404,7 +404,7 @@ static void try_csi_node(struct kubelet *k)
 	k->csi_problem = k->client && csi_node_try(&o, NULL) < 0 ? STR("CSINode is not yet initialized") : STR_NONE;
 }
 
-/* The runtime may want to know which addresses its pods get. */
+/* The runtime may want to know which addresses its pods get; and then its network may be ready. */
 static void tell_pod_cidr(void *arg, str cidr)
 {
 	struct kubelet *k = arg;
@@ -414,6 +414,8 @@ static void tell_pod_cidr(void *arg, str cidr)
 
 	if (cri_ask(k->cri, &rpc_RuntimeService_UpdateRuntimeConfig, &a, OBJECT(&a, F(runtimeConfig, config)), 0, &answer, &err) < 0)
 		log_warn("the runtime does not take the pods' network", KV("cidr", cidr), KV("error", &err));
+	else
+		(void)look_at_runtime(k, NULL);
 }
 
 static void set_shutdown(void *arg, str message)

@@ -70,6 +70,9 @@ struct kubelet_hooks {
 
 struct kubelet_options; /* config.h */
 
+/* What a kubelet with these options calls its node, in the arena. */
+int kubelet_node_name(const struct kubelet_options *o, struct arena *a, str *ret, struct err *err);
+
 /*
  * (suspends, until canceled) A whole kubelet. on_ready (may be NULL) is called once pods are being looked after. Containers go on when
  * it ends, and the next one takes them over.

@@ -57,10 +57,10 @@ static void take_addresses(struct kubelet *k)
 	}
 }
 
-static int take_name(struct kubelet *k, struct err *err)
+int kubelet_node_name(const struct kubelet_options *o, struct arena *a, str *ret, struct err *err)
 {
 	char host[256];
-	str name = str_trim(str_of(k->options->hostname_override));
+	str name = str_trim(str_of(o->hostname_override));
 
 	if (!name.n) {
 		if (gethostname(host, sizeof(host)) < 0)
@@ -70,11 +70,11 @@ static int take_name(struct kubelet *k, struct err *err)
 	}
 	if (!name.n)
 		return err_set(err, ERR_BAD_REQUEST, "this machine has no name; --hostname-override tells one");
-	char *made = (char *)arena_str(&k->arena, name).p;
+	char *made = (char *)arena_str(a, name).p;
 	for (char *p = made; *p; p++)
 		if (*p >= 'A' && *p <= 'Z')
 			*p += 'a' - 'A';
-	k->node.name = str_of(made);
+	*ret = str_of(made);
 	return 0;
 }
 
@@ -85,7 +85,7 @@ int kubelet_node_make(struct kubelet *k, struct err *err)
 	struct node_machine m;
 	int r;
 
-	if ((r = take_name(k, err)) < 0 || (r = node_machine_read(&k->arena, "", &m, err)) < 0)
+	if ((r = kubelet_node_name(k->options, &k->arena, &n->name, err)) < 0 || (r = node_machine_read(&k->arena, "", &m, err)) < 0)
 		return r;
 	take_addresses(k);
 	n->root = str_of(k->options->root);

@@ -200,6 +200,7 @@ static void fill_view(struct look *l)
 	l->view.status = p->told ? p->told->val : VAL_EMPTY;
 	l->view.terminating = p->stage >= POD_ENDING;
 	l->view.terminated = p->stage == POD_ENDED;
+	l->view.now_ns = clock_wall_ns(); /* a pod that is rejected is not looked at any further */
 	l->view.fail_reason = str_of(p->fail_reason);
 	l->view.fail_message = str_of(p->fail_message);
 	l->view.rejected = p->rejected;

@@ -18,7 +18,7 @@
 #include "kubelet/register_priv.h"
 #include "machinery/patch.h"
 
-enum { TRIES = 5, FIRST_STEP_MS = 100, LAST_STEP_MS = 7000, FAST_MS = 100, READY_GRACE_MS = 120 * 1000, CIDRS_MAX = 1024 };
+enum { TRIES = 5, FIRST_STEP_MS = 100, LAST_STEP_MS = 7000, FAST_MS = 10, FAST_MAX_MS = 100, READY_GRACE_MS = 120 * 1000, CIDRS_MAX = 1024 };
 
 struct val node_reference(struct arena *a, str name)
 {
@@ -324,6 +324,7 @@ static int status_run(struct node_keeper *n, struct err *err)
 {
 	int64_t period_ms = config_duration_ns(val_get(n->config, nodeStatusUpdateFrequency)) / NS_PER_MS;
 	int64_t began_ns = clock_now_ns(), next_ns = 0;
+	int64_t fast_ms = FAST_MS; /* who looks after nodes mostly needs a few milliseconds for a new one */
 	bool fast = true;
 
 	for (;;) {
@@ -341,8 +342,10 @@ static int status_run(struct node_keeper *n, struct err *err)
 			fast = false;
 		}
 		int64_t left_ms = (next_ns - clock_now_ns()) / NS_PER_MS + 1;
-		if (fast && left_ms > FAST_MS)
-			left_ms = FAST_MS;
+		if (fast && left_ms > fast_ms) {
+			left_ms = fast_ms;
+			fast_ms = MIN(2 * fast_ms, (int64_t)FAST_MAX_MS);
+		}
 		if ((r = pause_ms(n, MAX(left_ms, (int64_t)1), err)) < 0)
 			return r;
 	}

@@ -93,6 +93,7 @@ struct cel_map;
 /* 16 bytes, passed by value. Fields are public for reading; make values with the functions below. */
 struct cel_val {
 	uint8_t kind;   /* enum cel_kind, up to CEL_CUSTOM */
+	int16_t zone;   /* of a timestamp: minutes east of UTC in which it is shown */
 	uint32_t n;     /* bytes of a text; nanoseconds of a timestamp */
 	union {
 		bool b;

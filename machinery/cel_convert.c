@@ -157,7 +157,7 @@ static struct cel_val to_timestamp(struct cel_eval *ev, const struct cel_val *v,
 		return conversion_error(ev, v[0], "google.protobuf.Timestamp");
 	if (t.seconds < -62135596800 || t.seconds > 253402300799)
 		return cel_fail(ev, "timestamp overflow");
-	return cel_timestamp(t.seconds, t.nanos);
+	return cel_timestamp(t.seconds, t.nanos, v[0].kind == CEL_STRING ? cel_zone_of(cel_text(v[0])) : 0);
 }
 
 /* A type as a value. */

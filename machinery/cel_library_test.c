@@ -1,5 +1,6 @@
 /* The functions of CEL and of Kubernetes. The answers are those of Kubernetes 1.36. */
 #include "base/test.h"
+#include "base/time_zone.h"
 #include "machinery/cel_testing.h"
 
 static const struct cel_fact library[] = {
@@ -84,6 +85,15 @@ static const struct cel_fact library[] = {
 	{ "'abc'.matches('^a.c$')", "bool", "bool true", 2, 2 },
 	{ "'abc'.matches('^[a-z]+$')", "bool", "bool true", 2, 2 },
 	{ "'abc'.matches('b')", "bool", "bool true", 1, 1 },
+	{ "'a\u00e91'.matches('^\\\\p{L}+\\\\d$')", "bool", "bool true", 3, CEL_ANY_COST },
+	{ "'Ab'.matches('^\\\\p{Lu}\\\\p{lowercase_letter}$')", "bool", "bool true", CEL_ANY_COST, CEL_ANY_COST },
+	{ "'\u65e5\u672c'.matches('^\\\\p{Han}+$')", "bool", "bool true", 3, CEL_ANY_COST },
+	{ "'\u65e5\u672c'.matches('^\\\\p{Greek}+$')", "bool", "bool false", CEL_ANY_COST, CEL_ANY_COST },
+	{ "'1'.matches('^\\\\PL$')", "bool", "bool true", 2, CEL_ANY_COST },
+	{ "'a'.matches('^\\\\P{^L}$')", "bool", "bool true", 2, CEL_ANY_COST },
+	{ "'-'.matches('^[^\\\\p{L}\\\\p{N}]$')", "bool", "bool true", CEL_ANY_COST, CEL_ANY_COST },
+	{ "'a'.matches('(?i)^\\\\P{Lu}$')", "bool", "bool false", 3, CEL_ANY_COST },
+	{ "'a'.matches(dyn('\\\\p{Nope}b'))", NULL, "error parsing regexp: invalid character class range: `\\p{Nope}`", CEL_ANY_COST, CEL_ANY_COST },
 	{ "'abc'.matches('^b')", "bool", "bool false", 1, 1 },
 	{ "'a\\nb'.matches('a.b')", "bool", "bool false", 1, 1 },
 	{ "'a\\nb'.matches('(?s)a.b')", "bool", "bool true", 2, 2 },
@@ -429,4 +439,24 @@ static const struct cel_fact library[] = {
 TEST(cel_library)
 {
 	cel_check_facts(library, ARRAY_LEN(library));
+}
+
+/* More of them than are kept, twice. */
+TEST(cel_time_zones)
+{
+	static const struct cel_fact facts[] = {
+		{ "timestamp('2023-06-01T12:34:56Z').getHours('America/New_York')", "int", "int 8", 1, 2 },
+		{ "timestamp('2023-01-01T03:34:56Z').getFullYear('America/New_York')", "int", "int 2022", 1, 2 },
+		{ "timestamp('2050-07-01T03:30:00Z').getHours('Europe/Berlin')", "int", "int 5", 1, 2 },
+		{ "timestamp('2024-01-01T03:30:00Z').getMinutes('Asia/Kolkata')", "int", "int 0", 1, 2 },
+		{ "timestamp('1900-07-01T03:30:00Z').getHours('Europe/Berlin')", "int", "int 4", 1, 2 },
+		{ "timestamp('2024-07-01T12:30:00Z').getHours('Europe')", "int", "!is a directory", 1, 2 },
+		{ "['Asia/Tokyo', 'Europe/Paris', 'Europe/Rome', 'Europe/Oslo', 'Asia/Seoul', 'Asia/Dubai', 'Europe/Kiev', 'Asia/Kolkata', 'Africa/Cairo', 'Asia/Tokyo']"
+		  ".map(z, timestamp('2024-01-01T00:00:00Z').getHours(z)) == [9, 1, 1, 1, 9, 4, 2, 5, 2, 9]", "bool", "bool true", CEL_ANY_COST, CEL_ANY_COST },
+	};
+
+	if (!time_zone_exists(STR("Europe/Berlin")))
+		skip();
+	cel_check_facts(facts, ARRAY_LEN(facts));
+	cel_check_facts(facts, ARRAY_LEN(facts));
 }

@@ -7,7 +7,7 @@ static struct cel_val uint_overflow(struct cel_eval *ev) { return cel_fail(ev, "
 /* ---- time ---- */
 
 /* The years 1 to 9999. */
-static struct cel_val checked_time(struct cel_eval *ev, int64_t seconds, int64_t nanos)
+static struct cel_val checked_time(struct cel_eval *ev, int64_t seconds, int64_t nanos, int zone)
 {
 	if (nanos < 0 || nanos >= 1000000000) {
 		int64_t carry = nanos / 1000000000 - (nanos % 1000000000 < 0);
@@ -16,12 +16,12 @@ static struct cel_val checked_time(struct cel_eval *ev, int64_t seconds, int64_t
 	}
 	if (seconds < -62135596800 || seconds > 253402300799)
 		return cel_fail(ev, "timestamp overflow");
-	return cel_timestamp(seconds, (int32_t)nanos);
+	return cel_timestamp(seconds, (int32_t)nanos, zone);
 }
 
 static struct cel_val add_time(struct cel_eval *ev, struct cel_val t, int64_t ns)
 {
-	return checked_time(ev, t.i + ns / 1000000000, (int64_t)t.n + ns % 1000000000);
+	return checked_time(ev, t.i + ns / 1000000000, (int64_t)t.n + ns % 1000000000, t.zone);
 }
 
 static struct cel_val time_difference(struct cel_eval *ev, struct cel_val a, struct cel_val b)

@@ -1,12 +1,12 @@
 /*
- * The syntax of RE2, with the error texts of Go's regexp/syntax. Groups do not capture: nothing here asks for submatches. Not there:
- * classes by Unicode category (\pL), which are refused like unknown ones. Case is folded for ASCII, Latin-1, Greek and Cyrillic.
+ * The syntax of RE2, with the error texts of Go's regexp/syntax. Groups do not capture: nothing here asks for submatches. Case is folded for
+ * ASCII, Latin-1, Greek and Cyrillic.
  */
 #include <stdlib.h>
 
 #include "machinery/cel_re_priv.h"
 
-enum { NEST_MAX = 200, REPEAT_MAX = 1000, RUNE_MAX = 0x10ffff };
+enum { NEST_MAX = 200, REPEAT_MAX = 1000 };
 
 enum { FOLD = 1, MULTI = 2, DOT_ALL = 4, SWAP = 8 };
 
@@ -17,6 +17,7 @@ struct parser {
 	unsigned flags, depth;
 	struct err *err;
 	bool failed, no_posix;   /* no_posix: no ":]" from here to the end */
+	size_t n_ranges;         /* in all sets */
 };
 
 static struct re_node *parse_alt(struct parser *p);
@@ -88,6 +89,10 @@ struct set {
 
 static void set_add(struct parser *p, struct set *s, uint32_t lo, uint32_t hi)
 {
+	if (++p->n_ranges > RE_RANGES_MAX) {
+		fail(p, "expression too large", STR(""));
+		return;
+	}
 	if (s->n == s->cap) {
 		size_t cap = s->cap ? s->cap * 2 : 8;
 		struct re_range *ranges = ARENA_ARRAY(p->arena, struct re_range, cap);
@@ -166,8 +171,8 @@ static struct re_class set_finish(struct parser *p, struct set *s, bool negate)
 			set_add(p, &other, at, s->ranges[i].from - 1);
 		at = s->ranges[i].to + 1;
 	}
-	if (at <= RUNE_MAX)
-		set_add(p, &other, at, RUNE_MAX);
+	if (at <= RE_RUNE_MAX)
+		set_add(p, &other, at, RE_RUNE_MAX);
 	return (struct re_class){ other.ranges, other.n };
 }
 
@@ -254,6 +259,55 @@ static bool posix_class(struct parser *p, struct set *s)
 	return true;
 }
 
+struct named_class {
+	struct parser *parser;
+	struct set set;
+};
+
+static void add_named(void *arg, uint32_t lo, uint32_t hi)
+{
+	struct named_class *c = arg;
+	set_add_folded(c->parser, &c->set, lo, hi);
+}
+
+/* \pL \p{Han} \P{^Han}. An expression can repeat them: all of their ranges count. */
+static bool unicode_class(struct parser *p, struct set *s)
+{
+	size_t begin = p->at;
+	struct named_class c = { .parser = p };
+
+	if (!looking_at(p, STR("\\p")) && !looking_at(p, STR("\\P")))
+		return false;
+	bool negate = p->whole.p[p->at + 1] == 'P';
+	p->at += 2;
+	str name = STR("");
+	if (looking_at(p, STR("{"))) {
+		ptrdiff_t close = str_chr(str_skip(p->whole, p->at), '}');
+		if (close < 0) {
+			p->at = p->whole.n;
+			fail(p, "invalid character class range", from(p, begin));
+			return true;
+		}
+		name = str_span(p->whole.p + p->at + 1, (size_t)close - 1);
+		p->at += (size_t)close + 1;
+	} else if (more(p)) {
+		size_t at = p->at;
+		next_rune(p);
+		name = from(p, at);
+	}
+	if (str_starts(name, STR("^"))) {
+		negate = !negate;
+		name = str_skip(name, 1);
+	}
+	if (!str_is_utf8(name))
+		fail(p, "invalid UTF-8", name);
+	else if (!re_unicode_class(name, add_named, &c))
+		fail(p, "invalid character class range", from(p, begin));
+	else
+		add_class(p, s, set_finish(p, &c.set, negate));
+	return true;
+}
+
 /* ---- escapes ---- */
 
 static int hex_digit(char c)
@@ -275,7 +329,7 @@ static bool hex_escape(struct parser *p, uint32_t *ret)
 	while (p->at < p->whole.n && hex_digit(peek(p)) >= 0 && (braces || digits < 2)) {
 		*ret = *ret * 16 + (uint32_t)hex_digit(p->whole.p[p->at++]);
 		digits++;
-		if (*ret > RUNE_MAX)
+		if (*ret > RE_RUNE_MAX)
 			return false;
 	}
 	return braces ? digits > 0 && accept(p, STR("}")) : digits == 2;
@@ -347,12 +401,8 @@ static struct re_node *parse_class(struct parser *p)
 			return fail(p, "invalid character class range", from(p, item));
 		}
 		first = false;
-		if (posix_class(p, &s) || perl_class(p, &s))
+		if (posix_class(p, &s) || perl_class(p, &s) || unicode_class(p, &s))
 			continue;
-		if (looking_at(p, STR("\\p")) || looking_at(p, STR("\\P"))) {
-			p->at = MIN(p->at + 3, p->whole.n);
-			return fail(p, "invalid character class range", from(p, item));
-		}
 		uint32_t lo = class_char(p, begin), hi = lo;
 		if (looking_at(p, STR("-")) && p->at + 1 < p->whole.n && p->whole.p[p->at + 1] != ']') {
 			p->at++;
@@ -479,21 +529,14 @@ static struct re_node *parse_backslash(struct parser *p)
 	} places[] = { { STR_INIT("\\A"), RE_TEXT_BEGIN }, { STR_INIT("\\z"), RE_TEXT_END }, { STR_INIT("\\b"), RE_WORD },
 		       { STR_INIT("\\B"), RE_NOT_WORD } };
 	struct set s = { 0 };
-	size_t begin = p->at;
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++)
 		if (accept(p, places[i].text))
 			return node(p, places[i].kind);
 	if (accept(p, STR("\\Q")))
 		return quoted(p);
-	if (perl_class(p, &s))
-		return class_node(p, &s, false);
-	if (looking_at(p, STR("\\p")) || looking_at(p, STR("\\P"))) {
-		ptrdiff_t close = str_chr(str_skip(p->whole, p->at), '}');
-		bool braces = p->at + 2 < p->whole.n && p->whole.p[p->at + 2] == '{' && close > 0;
-		p->at = braces ? p->at + (size_t)close + 1 : MIN(p->at + 3, p->whole.n);
-		return fail(p, "invalid character class range", from(p, begin));
-	}
+	if (perl_class(p, &s) || unicode_class(p, &s))
+		return p->failed ? NULL : class_node(p, &s, false);
 	uint32_t r = escape(p);
 	return p->failed ? NULL : single(p, r);
 }

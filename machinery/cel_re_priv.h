@@ -1,4 +1,4 @@
-/* What the two halves of regular expressions share: cel_re_parse.c makes a tree, cel_re.c a program of it. */
+/* What the parts of regular expressions share: cel_re_parse.c makes a tree, cel_re.c a program of it; cel_re_unicode.c knows classes by name. */
 #ifndef C8S_MACHINERY_CEL_RE_PRIV_H
 #define C8S_MACHINERY_CEL_RE_PRIV_H
 
@@ -38,8 +38,12 @@ struct re_node {
 	struct re_node *next;
 };
 
-enum { RE_WEIGHT_MAX = 50000 };
+enum { RE_WEIGHT_MAX = 50000, RE_RANGES_MAX = 4000000 /* of all sets of an expression */, RE_RUNE_MAX = 0x10ffff, RE_CLASS_NAME_MAX = 32 };
 
 struct re_node *re_parse(struct arena *a, str pattern, struct err *err);
+
+typedef void re_unicode_add(void *arg, uint32_t from, uint32_t to);
+/* Tells the ranges, in order, of a category or script; false: no such name. */
+bool re_unicode_class(str name, re_unicode_add *add, void *arg);
 
 #endif

@@ -1,6 +1,59 @@
-/* The parts of timestamps and durations. Zones are given by their distance from UTC ("+02:00") or as UTC. */
-#include "base/calendar.h"
+/* The parts of timestamps and durations. Zones are given by their distance from UTC ("+02:00"), or by a name of the system's database. */
+#include "base/time_zone.h"
 #include "machinery/cel_priv.h"
+
+enum { ZONES_KEPT = 8, ZONE_NAME_MAX = 63, LOAD_WORK = 1000 /* names may come from a long list: files are read while others wait */ };
+
+/*
+ * Zones by name: an expression is evaluated for many objects, mostly with the same few, and loading one reads a file. Those that were loaded last
+ * are kept, by each thread for itself.
+ */
+static _Thread_local struct kept_zone {
+	char name[ZONE_NAME_MAX + 1];
+	struct arena arena;
+	const struct time_zone *zone; /* NULL: the place is free */
+} kept[ZONES_KEPT];
+static _Thread_local unsigned next_kept;
+
+static const struct time_zone *zone_find(str name)
+{
+	for (unsigned i = 0; i < ZONES_KEPT; i++)
+		if (kept[i].zone && str_eq(str_of(kept[i].name), name))
+			return kept[i].zone;
+	return NULL;
+}
+
+static bool named_offset(struct cel_eval *ev, str name, int64_t seconds, int64_t *ret, struct cel_val *ret_error)
+{
+	const struct time_zone *zone = name.n <= ZONE_NAME_MAX ? zone_find(name) : NULL;
+	struct err err = ERR_INIT;
+
+	if (!zone && !cel_work(ev, LOAD_WORK)) {
+		*ret_error = cel_fail(ev, "too many time zones");
+		return false;
+	}
+	if (!zone) {
+		struct kept_zone *k = &kept[next_kept];
+		bool keeps = name.n <= ZONE_NAME_MAX && !memchr(name.p, '\0', name.n);
+		if (keeps) {
+			k->zone = NULL;
+			arena_done(&k->arena);
+			arena_init(&k->arena);
+		}
+		if (time_zone_load(keeps ? &k->arena : ev->arena, name, &zone, &err) < 0) {
+			*ret_error = cel_fail(ev, STR_FMT, STR_ARG(err_str(&err)));
+			return false;
+		}
+		if (keeps) {
+			memcpy(k->name, name.p, name.n);
+			k->name[name.n] = '\0';
+			k->zone = zone;
+			next_kept = (next_kept + 1) % ZONES_KEPT;
+		}
+	}
+	*ret = time_zone_offset(zone, seconds);
+	return true;
+}
 
 /* strconv.Atoi */
 static bool zone_number(struct cel_eval *ev, str text, int64_t *ret, struct cel_val *ret_error)
@@ -14,8 +67,8 @@ static bool zone_number(struct cel_eval *ev, str text, int64_t *ret, struct cel_
 	return false;
 }
 
-/* Seconds east of UTC. */
-static bool zone_offset(struct cel_eval *ev, str zone, int64_t *ret, struct cel_val *ret_error)
+/* Seconds east of UTC at that moment. */
+static bool zone_offset(struct cel_eval *ev, str zone, int64_t seconds, int64_t *ret, struct cel_val *ret_error)
 {
 	str hours, minutes;
 	int64_t h, m;
@@ -24,8 +77,7 @@ static bool zone_offset(struct cel_eval *ev, str zone, int64_t *ret, struct cel_
 	if (!str_cut(zone, ':', &hours, &minutes)) {
 		if (!zone.n || str_eq(zone, STR("UTC")))
 			return true;
-		*ret_error = cel_fail(ev, "unknown time zone " STR_FMT, STR_ARG(zone));
-		return false;
+		return named_offset(ev, zone, seconds, ret, ret_error);
 	}
 	if (!zone_number(ev, hours, &h, ret_error) || !zone_number(ev, minutes, &m, ret_error))
 		return false;
@@ -86,7 +138,7 @@ static struct cel_val get_part(struct cel_eval *ev, const struct cel_val *v, siz
 
 	if (v[0].kind == CEL_DURATION)
 		return of_duration(v[0].i, part);
-	if (n == 2 && !zone_offset(ev, cel_text(v[1]), &offset, &error))
+	if (n == 2 && !zone_offset(ev, cel_text(v[1]), v[0].i, &offset, &error))
 		return error;
 	return cel_of_int(time_part(v[0].i + offset, v[0].n, part));
 }

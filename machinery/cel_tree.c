@@ -28,7 +28,7 @@ static struct cel_val of_text(struct arena *a, const struct cel_type *t, str tex
 
 	switch (t->kind) {
 	case CEL_TIMESTAMP:
-		return time_parse(text, &time, &err) < 0 ? bad_text(a, &err) : cel_timestamp(time.seconds, time.nanos);
+		return time_parse(text, &time, &err) < 0 ? bad_text(a, &err) : cel_timestamp(time.seconds, time.nanos, cel_zone_of(text));
 	case CEL_DURATION:
 		return duration_parse(text, &ns, &err) < 0 ? bad_text(a, &err) : cel_of_duration(ns);
 	case CEL_BYTES:
@@ -78,18 +78,22 @@ struct cel_val cel_of_val(struct arena *a, const struct cel_type *t, struct val 
 
 static str time_text(struct arena *a, struct cel_val v)
 {
-	char whole[TIME_TEXT_MAX];
-	str s = time_format((struct timestamp){ v.i, 0 }, whole);
+	char whole[TIME_TEXT_MAX], zone[8] = "Z";
+	str s = time_format((struct timestamp){ v.i + v.zone * INT64_C(60), 0 }, whole);
 	uint32_t nanos = v.n;
+	unsigned east = (unsigned)(v.zone < 0 ? -v.zone : v.zone);
 	int digits = 9;
 
+	if (east)
+		snprintf(zone, sizeof(zone), "%c%02u:%02u", v.zone < 0 ? '-' : '+', east / 60 % 100, east % 60);
+	s = str_head(s, s.n - 1);
 	if (!nanos)
-		return arena_str(a, s);
+		return arena_printf(a, STR_FMT "%s", STR_ARG(s), zone);
 	while (nanos % 10 == 0) {
 		nanos /= 10;
 		digits--;
 	}
-	return arena_printf(a, STR_FMT ".%0*uZ", STR_ARG(str_head(s, s.n - 1)), digits, nanos);
+	return arena_printf(a, STR_FMT ".%0*u%s", STR_ARG(s), digits, nanos, zone);
 }
 
 /* 90.5s: seconds, with as many digits as it takes. */

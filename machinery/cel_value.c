@@ -359,9 +359,19 @@ struct cel_val cel_of_custom(struct arena *a, const struct cel_type *t, const vo
 	return (struct cel_val){ .kind = CEL_CUSTOM, .custom = c };
 }
 
-struct cel_val cel_timestamp(int64_t seconds, int32_t nanos)
+struct cel_val cel_timestamp(int64_t seconds, int32_t nanos, int zone)
 {
-	return (struct cel_val){ .kind = CEL_TIMESTAMP, .n = (uint32_t)nanos, .i = seconds };
+	return (struct cel_val){ .kind = CEL_TIMESTAMP, .zone = (int16_t)zone, .n = (uint32_t)nanos, .i = seconds };
+}
+
+/* "+02:00" */
+int cel_zone_of(str text)
+{
+	if (text.n < 6 || text.p[text.n - 1] == 'Z')
+		return 0;
+	const char *p = text.p + text.n - 6;
+	int minutes = ((p[1] - '0') * 10 + p[2] - '0') * 60 + (p[4] - '0') * 10 + p[5] - '0';
+	return p[0] == '-' ? -minutes : minutes;
 }
 
 struct cel_val cel_optional_of(struct arena *a, struct cel_val v)

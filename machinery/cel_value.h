@@ -56,7 +56,10 @@ bool cel_equals(struct cel_eval *ev, struct cel_val x, struct cel_val y);
 int cel_compare(struct cel_val x, struct cel_val y);
 /* The characters of a text. */
 size_t cel_runes(str s);
-struct cel_val cel_timestamp(int64_t seconds, int32_t nanos);
+/* zone: minutes east of UTC. */
+struct cel_val cel_timestamp(int64_t seconds, int32_t nanos, int zone);
+/* The zone that the text of a timestamp, which is one, has at its end. */
+int cel_zone_of(str text);
 struct cel_val cel_optional_of(struct arena *a, struct cel_val v);
 static inline struct cel_val cel_optional_none(void) { return (struct cel_val){ .kind = CEL_OPTIONAL }; }
 /* As messages show a value: what Go's %v prints. */

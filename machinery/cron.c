@@ -1,13 +1,10 @@
 #include "machinery/cron.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "base/buf.h"
+#include "base/time_zone.h"
 #include "codec/time.h"
 
-enum { FIELDS = 5, MESSAGE_MAX = 400, ZONE_NAME_MAX = 255 };
+enum { FIELDS = 5, MESSAGE_MAX = 400 };
 
 struct bounds {
 	unsigned min, max;
@@ -234,39 +231,4 @@ int cron_parse(str text, struct cron *ret, struct err *err)
 		if ((r = parse_field(fields[i], &bounds[i], out[i], err)) < 0)
 			return r;
 	return 0;
-}
-
-/* ---- time zones ---- */
-
-static bool is_zone_name(str name)
-{
-	if (name.n == 0 || name.n > ZONE_NAME_MAX || name.p[0] == '/' || name.p[0] == '\\')
-		return false;
-	for (str part, rest = name; rest.n;) {
-		str_cut(rest, '/', &part, &rest);
-		if (str_eq(part, STR("..")) || memchr(part.p, '\0', part.n))
-			return false;
-	}
-	return true;
-}
-
-bool time_zone_exists(str name)
-{
-	static const char *const folders[] =
-		{ "/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo" };
-	char path[ZONE_NAME_MAX + 64], magic[4];
-
-	if (name.n == 0 || str_eq(name, STR("UTC")) || str_eq(name, STR("Local")))
-		return true;
-	for (size_t i = 0; is_zone_name(name) && i < ARRAY_LEN(folders); i++) {
-		snprintf(path, sizeof(path), "%s/" STR_FMT, folders[i], STR_ARG(name));
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		bool found = read(fd, magic, sizeof(magic)) == sizeof(magic) && memcmp(magic, "TZif", sizeof(magic)) == 0;
-		close(fd);
-		if (found)
-			return true;
-	}
-	return false;
 }

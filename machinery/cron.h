@@ -20,7 +20,4 @@ struct cron {
 /* -ERR_BAD_REQUEST with the texts that Kubernetes shows. Slices borrow from text. */
 int cron_parse(str text, struct cron *ret, struct err *err);
 
-/* Whether the system's time zone database has this zone; UTC and "" always are. Reads a file. */
-bool time_zone_exists(str name);
-
 #endif

@@ -1,6 +1,7 @@
 #include "machinery/cron.h"
 
 #include "base/test.h"
+#include "base/time_zone.h"
 
 TEST(cron_parse)
 {

@@ -67,6 +67,7 @@ struct field_errors {
 	struct field_error *list;
 	size_t n, cap, size; /* errors, room for them, bytes of their bodies */
 	bool no_privileged;  /* the cluster's policy: pods may not be privileged (validate_pod*.c) */
+	struct val gates;    /* what is said of feature gates (gates.h), for rules that they change; VAL_EMPTY: nothing */
 };
 
 void field_errors_init(struct field_errors *e, struct arena *a);

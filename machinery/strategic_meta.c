@@ -3,6 +3,7 @@
  * would meet on the way (pointers, maps, opaque structs such as Time) is told here from a field's kind and shape, because
  * users see it in messages.
  */
+#include "codec/go.h"
 #include "machinery/strategic_priv.h"
 
 struct meta smp_meta_of(const struct type *type) { return (struct meta){ .type = type, .name = type->name }; }
@@ -42,25 +43,13 @@ static struct meta element_meta(const struct field *f)
 	return (struct meta){ .type = f->type->form == FORM_OBJECT ? f->type : NULL, .name = f->type->name };
 }
 
-static bool equal_fold(str x, str y)
-{
-	if (x.n != y.n)
-		return false;
-	for (size_t i = 0; i < x.n; i++) {
-		unsigned char a = (unsigned char)x.p[i], b = (unsigned char)y.p[i];
-		if (a != b && ((a | 0x20) != (b | 0x20) || (a | 0x20) < 'a' || (a | 0x20) > 'z'))
-			return false;
-	}
-	return true;
-}
-
 /* The field of that name, or else the first whose name differs only in case. */
 static const struct field *field_find(struct meta m, str key)
 {
 	const struct field *f = m.type ? type_field(m.type, atom_find(key)) : NULL;
 
 	for (uint32_t i = 0; !f && m.type && i < m.type->n_fields; i++)
-		if (equal_fold(atom_str(m.type->fields[i].name), key))
+		if (go_equal_fold(atom_str(m.type->fields[i].name), key))
 			f = &m.type->fields[i];
 	return f;
 }

@@ -160,8 +160,7 @@ static struct val job_duration(const struct row *row)
 		return val_of_str(cell_since(row, start));
 	if (time_parse(val_as_str(start), &from, NULL) < 0 || time_parse(val_as_str(end), &to, NULL) < 0)
 		return VAL_LIT("<unknown>");
-	int64_t seconds = to.seconds - from.seconds, limit = INT64_MAX / NS_PER_S;
-	return val_of_str(cell_duration(row->arena, (seconds > limit ? limit : seconds < -limit ? -limit : seconds) * NS_PER_S));
+	return val_of_str(cell_duration(row->arena, time_between(from, to)));
 }
 
 static const struct column job[] = {

@@ -199,9 +199,9 @@ static void check_expression(struct field_errors *e, const struct field_path *at
 		field_too_long(e, at, CEL_DEVICE_EXPRESSION_MAX);
 		return;
 	}
-	if (gate_is_on(VAL_EMPTY, STR("DRAConsumableCapacity")))
+	if (gate_is_on(e->gates, STR("DRAConsumableCapacity")))
 		features |= CEL_DEVICE_CONSUMABLE_CAPACITY;
-	if (gate_is_on(VAL_EMPTY, STR("DRAListTypeAttributes")))
+	if (gate_is_on(e->gates, STR("DRAListTypeAttributes")))
 		features |= CEL_DEVICE_LIST_ATTRIBUTES;
 	int r = cel_device_compile(expression, features, &scratch, &p, &why);
 	if (r == -ERR_INVALID)

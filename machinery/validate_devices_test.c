@@ -212,3 +212,18 @@ TEST(validate_device_class)
 	check_create_rows(t, ARRAY_LEN(t));
 	check_update_rows(u, ARRAY_LEN(u));
 }
+
+/* What a selector may name depends on the gates of the server. */
+TEST(validate_selectors_by_gates)
+{
+	static const struct { const char *gates; bool fine; } t[] = {
+		{ "{}", true }, { "{'DRAConsumableCapacity':true}", true }, { "{'DRAConsumableCapacity':false}", false }, { "{'AllBeta':false}", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CLEANUP(arena_done) struct arena a = ARENA_INIT;
+		str wrong = testing_create_gated(&a, testing_tree(&a, t[i].gates), CLASS("'selectors':[{'cel':{'expression':'device.allowMultipleAllocations == true'}}]"),
+						 NULL);
+		CHECK_ROW(i, (wrong.n == 0) == t[i].fine);
+	}
+}

@@ -1,4 +1,5 @@
 /* Jobs and CronJobs. */
+#include "base/time_zone.h"
 #include "codec/atoms.h"
 #include "machinery/cron.h"
 #include "machinery/selector.h"

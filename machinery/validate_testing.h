@@ -63,6 +63,7 @@ TESTING str testing_create_gated(struct arena *a, struct val gates, const char *
 	if (prepare_create(a, type, gates, v, &v, &err) < 0)
 		fail_msg("%s: %s", object, err.msg);
 	field_errors_init(&errors, a);
+	errors.gates = gates;
 	validate_create(type, v, &errors);
 	if (ret_made)
 		*ret_made = v;

@@ -30,7 +30,7 @@ struct http_peer {
 	str address;                  /* "10.0.0.7:41312" */
 	bool tls;
 	struct x509_st *certificate;  /* as shown by the client; NULL: none */
-	struct stack_st_X509 *chain;  /* shown with it; NULL: not known */
+	struct stack_st_X509 *chain;  /* shown with it; NULL: none */
 	long verify_result;           /* 0: it could be verified; else OpenSSL's code */
 	/* For whoever handles the requests: what it learnt about this peer. memo_free is called when the connection ends. */
 	void *memo;
@@ -132,6 +132,12 @@ int http_server_new(const struct http_server_options *o, struct http_server **re
  * is a local socket, for its owner and group; an old one there is replaced, and *ret_port stays as it is.
  */
 int http_server_listen(struct http_server *s, const char *address, uint16_t port, uint16_t *ret_port, struct err *err);
+/*
+ * The same in two steps, which two processes may do: a descriptor that is bound and listens (who connects from then on waits to be
+ * accepted); and to serve on it. It is the server's, also on error.
+ */
+int http_listen_tcp(const char *address, uint16_t port, struct err *err);
+int http_server_take(struct http_server *s, int fd, uint16_t *ret_port, struct err *err);
 /*
  * (suspends) Accepts and serves until the fiber is canceled. Then no new requests are taken (GOAWAY, Connection: close),
  * those at work get grace_ms to finish, and what is left is broken off.

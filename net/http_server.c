@@ -157,29 +157,44 @@ static int listen_unix(struct http_server *s, const char *path, struct err *err)
 	return 0;
 }
 
-int http_server_listen(struct http_server *s, const char *address, uint16_t port, uint16_t *ret_port, struct err *err)
+int http_listen_tcp(const char *address, uint16_t port, struct err *err)
 {
-	struct sockaddr_storage addr, bound;
-	socklen_t len = sizeof(bound);
-
-	if (str_starts(str_of(address), STR("unix:")))
-		return listen_unix(s, address + strlen("unix:"), err);
+	struct sockaddr_storage addr;
 	int r = address_of(address, port, &addr, err);
+
 	if (r < 0)
 		return r;
 	int fd = socket(addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0 && errno == EAFNOSUPPORT && !*address)
-		return http_server_listen(s, "0.0.0.0", port, ret_port, err);
+		return http_listen_tcp("0.0.0.0", port, err);
 	if (fd < 0)
 		return err_sys(err, errno, "make a socket");
 	int sys = bind_to(fd, &addr);
-	if (sys == 0 && getsockname(fd, (struct sockaddr *)&bound, &len) < 0)
-		sys = errno;
 	if (sys) {
 		(void)close(fd);
 		return err_sys(err, sys, "listen tcp %s:%u", address, port);
 	}
+	return fd;
+}
+
+int http_server_listen(struct http_server *s, const char *address, uint16_t port, uint16_t *ret_port, struct err *err)
+{
+	if (str_starts(str_of(address), STR("unix:")))
+		return listen_unix(s, address + strlen("unix:"), err);
+	int fd = http_listen_tcp(address, port, err);
+	return fd < 0 ? fd : http_server_take(s, fd, ret_port, err);
+}
+
+int http_server_take(struct http_server *s, int fd, uint16_t *ret_port, struct err *err)
+{
+	struct sockaddr_storage bound;
+	socklen_t len = sizeof(bound);
+
 	add_listener(s, fd);
+	if (getsockname(fd, (struct sockaddr *)&bound, &len) < 0)
+		return err_sys(err, errno, "descriptor %d", fd);
+	if (bound.ss_family != AF_INET && bound.ss_family != AF_INET6)
+		return err_set(err, ERR_INVALID, "descriptor %d is not a TCP socket", fd);
 	if (ret_port)
 		*ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port :
 								((struct sockaddr_in *)&bound)->sin_port);

@@ -5,6 +5,7 @@
  * Connections
  *	stream.h       a connected socket, in the clear or through TLS; dialling
  *	tls.h          what the connections of one server or client share: certificate, key, whom to trust
+ *	crypto_part.h  the part of OpenSSL that TLS needs, for programs that are to start quickly
  *	url.h          URLs and queries as Go reads and writes them
  * HTTP
  *	http.h         the server: HTTP/1.1 and HTTP/2 on one port, a handler per request

@@ -557,7 +557,7 @@ struct x509_st *stream_peer_certificate(const struct stream *s)
 
 struct stack_st_X509 *stream_peer_chain(const struct stream *s)
 {
-	return s->ssl && !SSL_session_reused(s->ssl) ? SSL_get_peer_cert_chain(s->ssl) : NULL;
+	return s->ssl ? SSL_get_peer_cert_chain(s->ssl) : NULL;
 }
 
 long stream_peer_verify_result(const struct stream *s) { return s->ssl ? SSL_get_verify_result(s->ssl) : X509_V_OK; }

@@ -40,7 +40,7 @@ void stream_unread(struct stream *s, str bytes);
 str stream_alpn(const struct stream *s);
 /* The certificate that the other side showed, whether it could be verified or not; borrowed; NULL: none. */
 struct x509_st *stream_peer_certificate(const struct stream *s);
-/* Those that it showed with it, maybe none; borrowed; NULL: not known, as with a session that goes on from another connection. */
+/* Those that it showed with it; borrowed; NULL: none. */
 struct stack_st_X509 *stream_peer_chain(const struct stream *s);
 /* Whether it could: 0, or the X509_V_ERR_ code of OpenSSL. */
 long stream_peer_verify_result(const struct stream *s);

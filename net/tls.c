@@ -1,8 +1,8 @@
 /*
  * What connections of one server or client share. All of it that files can change lies in one SSL_CTX (with those of the
  * further certificates hanging from it), made anew by tls_reload and exchanged in one step: a connection holds the one
- * it began with, and session tickets of the old one are worth nothing to the new, so that nobody resumes a session with
- * a certificate that would no longer be trusted.
+ * it began with. Servers give out no session tickets: every connection shows its certificate, which is looked at with
+ * what is trusted now, and clients of Kubernetes make no use of them.
  */
 #include "net/tls_priv.h"
 
@@ -19,6 +19,7 @@
 #include "base/encoding.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "net/crypto_part.h"
 
 enum { FILE_MAX = 4 << 20, ALPN_MAX = 255, READ_BUFFER = 64 * 1024 };
 
@@ -62,6 +63,7 @@ static int live_index = -1;
 
 int tls_err(struct err *err, enum err_code code, const char *what)
 {
+	crypto_part_texts();
 	unsigned long e = ERR_get_error();
 	const char *reason = e ? ERR_reason_error_string(e) : NULL;
 
@@ -443,7 +445,8 @@ static void ask_client(SSL_CTX *ctx, enum tls_client_auth auth)
 
 	SSL_CTX_set_session_id_context(ctx, id, sizeof(id) - 1);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_num_tickets(ctx, 1);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
+	SSL_CTX_set_num_tickets(ctx, 0);
 	if (auth == TLS_CLIENT_AUTH_REQUEST) {
 		SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 		SSL_CTX_set_cert_verify_callback(ctx, verify_and_accept, NULL);
@@ -491,7 +494,9 @@ static int make_ctx(const struct tls_context *t, const struct pem *cert, const s
 	if (!ctx)
 		return tls_err(err, ERR_INTERNAL, "make a TLS context");
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	/* As in Go the chain is what the file has. Else OpenSSL would look for it among those trusted, at every handshake. */
+	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS |
+			      SSL_MODE_NO_AUTO_CHAIN);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_default_read_buffer_len(ctx, READ_BUFFER);
 	int r = set_protocols(ctx, t, live, err);

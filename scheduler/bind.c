@@ -2,8 +2,6 @@
  * From a node to a bound pod: Permit to PostBind on a fiber of its own, while the next pod is looked after. The pod counts on its node from
  * Reserve on; if anything fails it leaves it again, others that may fit now are woken, and it is tried again.
  */
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -33,6 +31,8 @@ struct attempt *attempt_new(struct scheduler *s, struct profile *p, struct queue
 	a->uid = val_str(a->pod->val, metadata, uid);
 	a->begin_ns = clock_now_ns();
 	a->detached = true;
+	a->expected = a->preempted = false;
+	a->pre_binding = NULL;
 	a->cycle = (struct cycle){ .scheduler = s, .nodes = &s->nodes, .arena = &a->arena, .pod = a->pod->val, .storage = s->storage,
 				   .devices = s->devices };
 	a->cycle.placed = placed_new(&s->nodes, a->pod);
@@ -82,10 +82,61 @@ static int pre_bind(struct attempt *a, struct err *err)
 		unsigned i = p->order[POINT_PRE_BIND][k];
 		a->cycle.at = i;
 		int r = p->plugins[i]->pre_bind(&a->cycle, a->node, err);
+		if (r == -ERR_CANCELED && a->preempted)
+			r = err_set(err, ERR_INTERNAL, "context canceled");
 		if (r < 0)
 			return err_wrap(err, r, "running PreBind plugin \"%s\"", p->plugins[i]->name);
 	}
-	return 0;
+	return a->preempted ? err_set(err, ERR_INTERNAL, "preempted by DefaultPreemption") : 0;
+}
+
+static bool pre_bind_works(const struct attempt *a)
+{
+	const struct profile *p = a->profile;
+	struct cycle c = a->cycle;
+
+	for (unsigned k = 0; k < p->n_order[POINT_PRE_BIND]; k++) {
+		c.at = p->order[POINT_PRE_BIND][k];
+		if (p->plugins[c.at]->pre_bind_works(&c))
+			return true;
+	}
+	return false;
+}
+
+/* (suspends) Others, such as autoscalers, learn which node the pod is about to get. Whoever binds it takes that back: the server, or not_bound. */
+static void tell_expected(struct scheduler *s, struct attempt *a)
+{
+	struct val pod = a->pod->val, patch = OBJECT(&a->arena, F(status, OBJECT(&a->arena, F(nominatedNodeName, VAL_STR(a->node_name)))));
+	struct err err = ERR_INIT;
+
+	if (str_eq(val_str(pod, status, nominatedNodeName), a->node_name))
+		return;
+	a->expected = true;
+	if (client_patch(s->client, TYPE(core_v1, Pod), val_str(pod, metadata, namespace), val_str(pod, metadata, name), CLIENT_PATCH_STRATEGIC, patch,
+			 &(struct client_write_options){ .subresource = STR("status") }, NULL, &err) < 0)
+		log_warn("the node that a pod is about to get could not be told; ignoring", KV("pod", val_str(pod, metadata, name)), KV("err", &err));
+}
+
+bool attempt_preempt(struct scheduler *s, str uid)
+{
+	struct attempt *a = map_get(&s->attempts, uid);
+
+	if (!a || !a->pre_binding)
+		return false;
+	a->preempted = true;
+	fiber_cancel(a->pre_binding);
+	return true;
+}
+
+/* (suspends) */
+static int prepare(struct scheduler *s, struct attempt *a, struct err *err)
+{
+	if (s->expects_nodes && pre_bind_works(a))
+		tell_expected(s, a);
+	a->pre_binding = fiber_self();
+	int r = pre_bind(a, err);
+	a->pre_binding = NULL;
+	return r;
 }
 
 /* Others bind for some pods; else it is the API server's binding subresource. */
@@ -124,9 +175,27 @@ static void not_bound(struct scheduler *s, struct attempt *a, struct err *err)
 	struct cycle_result failed = { .outcome = CYCLE_ERROR, .nomination = NOMINATION_SET, .message = arena_str(&a->arena, err_str(err)) };
 
 	attempt_forget(s, a);
-	sched_queue_event(s->queue, EV_POD_DELETE, pod->val, VAL_EMPTY);
+	scheduler_tell_left(s, pod->val, a->node_name);
 	attempt_failed(s, a, &failed);
 	frozen_unref(pod);
+}
+
+/* (suspends) Nothing leaves the table while another pod looks at it; nor goes what has left it already. The result that counts. */
+static int wait_for_idle(struct scheduler *s, struct attempt *a, int r)
+{
+	if (a->preempted) { /* canceled by another pod, not by the end of the scheduler */
+		SHIELD_SCOPE();
+		while (s->busy)
+			(void)fiber_cond_wait(&s->idle, NULL);
+		return r;
+	}
+	while ((r < 0 || a->detached) && r != -ERR_CANCELED && s->busy)
+		if (fiber_cond_wait(&s->idle, NULL) < 0) {
+			if (r == 0)
+				break;
+			r = -ERR_CANCELED;
+		}
+	return r;
 }
 
 static int run_binding(void *arg)
@@ -134,17 +203,11 @@ static int run_binding(void *arg)
 	struct attempt *a = arg;
 	struct scheduler *s = a->cycle.scheduler;
 	struct err err = ERR_INIT;
-	int r = pre_bind(a, &err);
+	int r = prepare(s, a, &err);
 
 	if (r == 0)
 		r = bind_pod(s, a, &err);
-	/* Nothing leaves the table while another pod looks at it; nor goes what has left it already. */
-	while ((r < 0 || a->detached) && r != -ERR_CANCELED && s->busy)
-		if (fiber_cond_wait(&s->idle, NULL) < 0) {
-			if (r == 0)
-				break;
-			r = -ERR_CANCELED;
-		}
+	r = wait_for_idle(s, a, r);
 	if (r == 0)
 		bound(s, a);
 	else if (r != -ERR_CANCELED)

@@ -6,6 +6,9 @@
  * Besides, a class has sets of nodes (bits.h), so that a look passes over those that are known not to be of interest 64 at a time: a pod costs what
  * has changed since the last one of its class, and the nodes that it takes. The sets hold places in nodes_order; whoever is not known is among
  * those that have to be looked at.
+ *
+ * Kubernetes has something like it behind the gate OpportunisticBatching: the next pod of the same kind takes the second best node of the one before.
+ * Here nodes are always ranked anew for each pod, and what is kept never changes a decision: the gate is known, and there is nothing to switch.
  */
 #ifndef C8S_SCHEDULER_CLASSES_H
 #define C8S_SCHEDULER_CLASSES_H

@@ -115,6 +115,29 @@ TEST(classes_look_again_at_what_has_changed)
 	}
 }
 
+/* What is known of one node is kept while the next is learned, also when the table has grown since. */
+TEST(classes_victims_stay_while_others_are_learned)
+{
+	struct world w;
+	static struct classes all;
+
+	world_init(&w, NULL);
+	uint32_t node = world_node(&w, "{'metadata':{'name':'n'}}"), other = node;
+	struct placed *victim = world_pod(&w, "n", POD("v", "1", ""));
+	struct cycle c = asks(&w, POD("a", "100m", ""));
+	struct pod_class *k = classes_find(&all, &c, NULL);
+	CHECK(class_learn_victims(k, &c, &(struct preempt_victims){ .node = node, .pods = &victim, .n = 1 }));
+	for (uint32_t before = k->room, i = 0; w.table.cap < 64 * before; i++)
+		other = world_node(&w, arena_printf(&w.arena, "{'metadata':{'name':'m%u'}}", i).p);
+	CHECK(classes_find(&all, &c, NULL) == k);
+	const struct preempt_victims *kept = class_victims(k, &c, node);
+	CHECK(kept);
+	CHECK(class_learn_victims(k, &c, &(struct preempt_victims){ .node = other, .pods = &victim, .n = 1 }));
+	CHECK(class_victims(k, &c, node) == kept && kept->pods[0] == victim);
+	classes_done(&all);
+	world_done(&w);
+}
+
 /* The ones that were asked for last stay. */
 TEST(classes_are_few)
 {

@@ -1,16 +1,20 @@
 /*
  * The search for devices. Claims, their requests and the devices of each request are served one after another; when something is missing, the
  * last choice is made otherwise: the first solution is taken, as in Kubernetes. Devices of one request are only tried in the order they have, as
- * another order would be the same solution. The number of tries is limited, and so is the depth: by the number of devices that a pod may have.
+ * another order would be the same solution. The time is limited, and so is the depth: by the number of devices that a pod may have. A search that
+ * takes long lets others have their turn.
  */
 #include "scheduler/device_search.h"
 
+#include "base/clock.h"
+#include "base/fiber.h"
 #include "codec/atoms.h"
 #include "machinery/resources.h"
 #include "scheduler/device_capacity.h"
 #include "scheduler/device_search_priv.h"
 
 enum { NOT_KNOWN, SELECTED, NOT_SELECTED };
+enum { LOOKS = 64 /* devices between two looks at the clock */, TURN_MS = 5 };
 /* What a look for devices may say besides 0 and 1: more than a claim may have would be needed, whichever devices are picked. */
 enum { EXCEEDED = 2 };
 
@@ -28,15 +32,40 @@ int device_search_new(struct arena *a, struct devices *d, const struct val *clai
 			return r;
 	}
 	s->n_own_options = s->n_options;
-	device_search_limit(s, 0);
 	*ret = s;
 	return 0;
 }
 
-void device_search_limit(struct device_search *s, int64_t ns)
+void device_search_limit(struct device_search *s, int64_t ns) { s->limit_ns = ns; }
+
+/* ---- time ---- */
+
+/* Where nothing else ends it: without a limit, and where time stands still. */
+static bool is_counted(const struct device_search *s) { return s->limit_ns <= 0 || clock_is_virtual(); }
+
+static int timed_out(const struct device_search *s, struct err *err)
 {
-	int64_t tries = ns / 1000 * DEVICE_TRIES_PER_S / 1000000;
-	s->tries_max = ns > 0 && tries < DEVICE_TRIES_MAX ? (unsigned)tries : DEVICE_TRIES_MAX;
+	return err_set(err, ERR_TIMEOUT, "node " STR_FMT ": timed out trying to allocate devices", STR_ARG(s->node_name));
+}
+
+/* (suspends) */
+static int look_at_clock(struct device_search *s, struct err *err)
+{
+	int64_t now = clock_now_ns();
+	if (now - s->turn_ns >= TURN_MS * NS_PER_MS && fiber_self()) {
+		int r = fiber_yield(err);
+		if (r < 0)
+			return r;
+		s->turn_ns = now = clock_now_ns();
+	}
+	return s->limit_ns > 0 && now - s->began_ns >= s->limit_ns ? timed_out(s, err) : 0;
+}
+
+static int another_try(struct device_search *s, struct err *err)
+{
+	if (++s->tries > DEVICE_TRIES_MAX && is_counted(s))
+		return timed_out(s, err);
+	return s->tries % LOOKS ? 0 : look_at_clock(s, err);
 }
 
 /* ---- the devices of a node ---- */
@@ -64,6 +93,7 @@ static void add_devices(struct device_search *s, const struct pool_view *v)
 static void gather(struct device_search *s)
 {
 	s->n = s->n_picks = s->tries = 0;
+	s->began_ns = s->turn_ns = clock_now_ns();
 	devices_see(s->devices, s->arena, s->node_name, s->node, &s->views);
 	for (size_t i = 0; i < s->views.n; i++)
 		if (!s->views.all[i].incomplete && !s->views.all[i].invalid)
@@ -117,7 +147,8 @@ static int selectable(struct device_search *s, const struct claim *c, const stru
 		r = device_is_here(d->slice, d->at, s->node_name, s->node);
 	if (r >= 0)
 		*known = r > 0 ? SELECTED : NOT_SELECTED;
-	return r;
+	int late = r < 0 ? 0 : look_at_clock(s, err); /* selectors may take long */
+	return late < 0 ? late : r;
 }
 
 /* How much of a capacity of a device the claims of this pod take so far. */
@@ -342,8 +373,8 @@ static int search_devices(struct device_search *s, size_t ci, size_t ri, const s
 	}
 	for (size_t i = from; i < s->n && r == 0; i++) {
 		struct device *d = &s->all[i];
-		if (++s->tries > s->tries_max)
-			return err_set(err, ERR_TIMEOUT, "node " STR_FMT ": timed out trying to allocate devices", STR_ARG(s->node_name));
+		if ((r = another_try(s, err)) < 0)
+			return r;
 		if (in_use(s, d, ci, o))
 			continue;
 		r = selectable(s, &s->claims[ci], o, d, err);
@@ -361,7 +392,10 @@ static int search_request(struct device_search *s, size_t ci, size_t ri, struct 
 	bool exceeded = true;
 	for (size_t i = 0; i < q->n; i++) {
 		q->chosen = i;
-		int r = search_devices(s, ci, ri, &q->options[i], 0, 0, err);
+		/* Also where no device is looked for: alternatives that want all of theirs can be combined in far too many ways. */
+		int r = another_try(s, err);
+		if (r == 0)
+			r = search_devices(s, ci, ri, &q->options[i], 0, 0, err);
 		if (r == 1 || r < 0)
 			return r;
 		exceeded &= r == EXCEEDED;

@@ -10,7 +10,7 @@
 
 #include "scheduler/devices.h"
 
-enum { DEVICES_PER_CLAIM = 32, DEVICES_PER_POD = 256, DEVICE_TRIES_PER_S = 100000, DEVICE_TRIES_MAX = 6000000 };
+enum { DEVICES_PER_CLAIM = 32, DEVICES_PER_POD = 256, DEVICE_TRIES_MAX = 6000000 };
 
 struct device_search;
 
@@ -19,10 +19,10 @@ struct device_search;
  * they are (the text of Kubernetes); -ERR_INTERNAL: something is wrong with them.
  */
 int device_search_new(struct arena *a, struct devices *d, const struct val *claims, size_t n, struct device_search **ret, struct err *err);
-/* How long to try for one node; 0: as long as it takes, within reason. By the number of tries, so that the outcome does not depend on the machine. */
+/* How long to try for one node, by the clock; 0: as long as it takes, within reason, which is a number of tries. */
 void device_search_limit(struct device_search *s, int64_t ns);
 /*
- * 1: the node can serve all of them; 0: it cannot. extra (VAL_NONE: none) is one more claim, for this node alone: its allocation comes last.
+ * (suspends when it takes long, if called on a fiber) 1: the node can serve all of them; 0: it cannot. extra (VAL_NONE: none) is one more claim, for this node alone: its allocation comes last.
  * ret_allocations (may be NULL): an AllocationResult for each, in the arena. -ERR_INVALID: not on this node, with a text of its own;
  * -ERR_INTERNAL: something is wrong with claims or classes; -ERR_TIMEOUT (too many ways to try).
  */

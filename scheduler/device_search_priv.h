@@ -70,7 +70,7 @@ struct device_search {
 	size_t n_claims, n_own;       /* n_own: without the extra one */
 	size_t n_options, n_own_options;
 	struct val extra;             /* that was read last */
-	unsigned tries_max;
+	int64_t limit_ns;             /* 0: none */
 	/* ---- of one node ---- */
 	str node_name;
 	struct val node;
@@ -81,7 +81,8 @@ struct device_search {
 	size_t cap_known;
 	struct pick picks[DEVICES_PER_POD];
 	size_t n_picks;
-	unsigned tries;
+	uint64_t tries;
+	int64_t began_ns, turn_ns;    /* turn_ns: others had theirs */
 };
 
 /* ---- device_requests.c ---- */

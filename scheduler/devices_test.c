@@ -1,3 +1,5 @@
+#include "base/clock.h"
+#include "base/fiber_test.h"
 #include "scheduler/devices_testing.h"
 
 #define ON_A SLICE("s1", "'nodeName':'a'", "a", "{'name':'d1','attributes':{'numa':{'int':0}}},{'name':'d2','attributes':{'numa':{'int':1}}}," \
@@ -189,5 +191,103 @@ TEST(devices_allocation)
 		  "{'devices':{'results':[{'request':'q','driver':'x','pool':'a','device':'d1','adminAccess':true}],'config':[{'source':'FromClass','requests':['q'],"
 		  "'opaque':{'driver':'x','parameters':{'k':1}}},{'source':'FromClaim','opaque':{'driver':'z','parameters':{'m':2}}}]},"
 		  "'nodeSelector':{'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.name','operator':'In','values':['a']}]}]}}");
+	end(&w);
+}
+
+#define HINT_CLAIM(name, owner, status) "{'metadata':{'namespace':'d','name':'" name "','uid':'u" name "'" owner "}" status "}"
+#define ALLOCATED ",'status':{'allocation':{}}"
+#define OF_POD ",'ownerReferences':[{'apiVersion':'v1','kind':'Pod','name':'p','uid':'up','controller':true}]"
+#define OF_OTHER ",'ownerReferences':[{'apiVersion':'v1','kind':'Pod','name':'q','uid':'uq','controller':true}]"
+
+/* Which changes of claims may help a pod that waits. */
+TEST(devices_hints)
+{
+	static const struct { const char *old, *new; bool helps; } t[] = {
+		{ HINT_CLAIM("x", "", ALLOCATED), HINT_CLAIM("x", "", ""), true },
+		{ HINT_CLAIM("x", "", ALLOCATED), NULL, true },
+		{ HINT_CLAIM("x", "", ""), NULL, false },
+		{ HINT_CLAIM("x", OF_POD, ""), NULL, true },
+		{ HINT_CLAIM("x", OF_OTHER, ""), NULL, false },
+		{ HINT_CLAIM("x", "", ""), HINT_CLAIM("x", "", ALLOCATED), false },
+		{ HINT_CLAIM("c", "", ""), HINT_CLAIM("c", "", ALLOCATED), true },
+		{ NULL, HINT_CLAIM("c", "", ""), true },
+		{ NULL, HINT_CLAIM("x", "", ""), false },
+	};
+	struct world w;
+	begin(&w);
+	put_claim(&w, HINT_CLAIM("c", "", ""));
+	for (size_t i = 0; i < ARRAY_LEN(t); i++)
+		CHECK_ROW(i, world_hint(&w, TYPE(resource_v1, ResourceClaim), POD, EV_CLAIM, t[i].old, t[i].new) == t[i].helps);
+	end(&w);
+}
+
+/* ---- searches that take long ---- */
+
+static int count_turns(void *arg)
+{
+	unsigned *turns = arg;
+	while (fiber_yield(NULL) == 0)
+		++*turns;
+	return 0;
+}
+
+/* The claim "c" on node a has too many ways to be tried: they are given up in time, and others are not kept waiting. */
+static void check_gives_up(struct world *w)
+{
+	enum { LIMIT_MS = 50 };
+	struct val claim = copies_val(&w->devices->claims, STR("d/c"));
+	struct device_search *s;
+	struct err err = ERR_INIT;
+	unsigned turns = 0;
+	CHECK_INT(device_search_new(&w->arena, w->devices, &claim, 1, &s, &err), 0);
+	device_search_limit(s, LIMIT_MS * NS_PER_MS);
+	struct fiber *other = start(count_turns, &turns);
+	int64_t began = clock_now_ns();
+	CHECK_INT(device_search_run(s, STR("a"), w->table.object[nodes_find(&w->table, STR("a"))]->val, VAL_EMPTY, NULL, &err), -ERR_TIMEOUT);
+	CHECK_STR(err_str(&err), "node a: timed out trying to allocate devices");
+	CHECK(clock_now_ns() - began >= LIMIT_MS * NS_PER_MS && clock_now_ns() - began < 400 * LIMIT_MS * NS_PER_MS);
+	CHECK(turns > 0);
+	(void)fiber_stop(other);
+}
+
+/* One device more than there is power for: all ways to choose the others are tried. */
+FIBER_TEST(devices_search_ends_in_time)
+{
+	enum { DEVICES = 40 };
+	struct world w;
+	begin(&w);
+	str list = STR("");
+	for (int i = 0; i < DEVICES; i++)
+		list = arena_printf(&w.arena, STR_FMT "%s{'name':'d%d','consumesCounters':[{'counterSet':'s','counters':{'power':{'value':'1'}}}]}", STR_ARG(list),
+				    i ? "," : "", i);
+	put_slice(&w, arena_printf(&w.arena, "{'metadata':{'name':'s1'},'spec':{'driver':'x','nodeName':'a','pool':{'name':'p','generation':1,'resourceSliceCount':2},"
+				   "'devices':[" STR_FMT "]}}", STR_ARG(list)).p);
+	put_slice(&w, "{'metadata':{'name':'s2'},'spec':{'driver':'x','nodeName':'a','pool':{'name':'p','generation':1,'resourceSliceCount':2},"
+		      "'sharedCounters':[{'name':'s','counters':{'power':{'value':'19'}}}]}}");
+	put_claim(&w, CLAIM("'requests':[" EXACT("q", ",'count':20") "]"));
+	check_gives_up(&w);
+	end(&w);
+}
+
+#define ALL_OF(n) "'deviceClassName':'gpu','allocationMode':'All','selectors':[{'cel':{'expression':'device.attributes[\\\"x\\\"].n " n "'}}]}"
+
+/*
+ * Where an alternative wants all devices of its kind there is nothing to choose, but alternatives can be combined; the last request wants both
+ * devices that the first one has to take one of.
+ */
+FIBER_TEST(devices_alternatives_end_in_time)
+{
+	enum { REQUESTS = 30 };
+	struct world w;
+	begin(&w);
+	str list = STR(""), requests = STR("");
+	for (int i = 0; i < 2 * REQUESTS; i++)
+		list = arena_printf(&w.arena, STR_FMT "%s{'name':'d%d','attributes':{'n':{'int':%d}}}", STR_ARG(list), i ? "," : "", i, i);
+	put_slice(&w, arena_printf(&w.arena, SLICE("s1", "'nodeName':'a'", "a", STR_FMT), STR_ARG(list)).p);
+	for (int i = 0; i < REQUESTS; i++)
+		requests = arena_printf(&w.arena, STR_FMT "{'name':'r%d','firstAvailable':[{'name':'one'," ALL_OF("== %d") ",{'name':'other'," ALL_OF("== %d") "]},",
+					STR_ARG(requests), i, 2 * i, 2 * i + 1);
+	put_claim(&w, arena_printf(&w.arena, CLAIM("'requests':[" STR_FMT "{'name':'last','exactly':{" ALL_OF("<= 1") "}]"), STR_ARG(requests)).p);
+	check_gives_up(&w);
 	end(&w);
 }

@@ -393,5 +393,6 @@ const struct plugin plugin_dynamic_resources = {
 	.reserve = dynamic_reserve,
 	.unreserve = dynamic_unreserve,
 	.pre_bind = dynamic_pre_bind,
+	.pre_bind_works = dynamic_works,
 	.configure = dynamic_configure,
 };

@@ -351,6 +351,12 @@ static int wait_for_devices(struct cycle *c, const struct dynamic *s, struct err
 	}
 }
 
+bool dynamic_works(const struct cycle *c)
+{
+	const struct dynamic *s = c->state[c->at];
+	return s && s->n;
+}
+
 int dynamic_pre_bind(struct cycle *c, uint32_t node, struct err *err)
 {
 	struct dynamic *s = c->state[c->at];

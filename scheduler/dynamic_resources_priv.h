@@ -52,6 +52,7 @@ bool claim_is_late(struct val claim, int64_t binding_ns);
 enum verdict dynamic_reserve(struct cycle *c, uint32_t node);
 void dynamic_unreserve(struct cycle *c, uint32_t node);
 int dynamic_pre_bind(struct cycle *c, uint32_t node, struct err *err);
+bool dynamic_works(const struct cycle *c);
 /* (suspends) */
 int claim_delete(struct client *client, str key, struct err *err);
 

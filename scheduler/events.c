@@ -109,6 +109,20 @@ void scheduler_forget_pod(struct scheduler *s, struct placed *p)
 		placed_free(p);
 }
 
+/* Hints ask whether the pod was on a node at all: one that was only assumed to be there does not say so. */
+void scheduler_tell_left(struct scheduler *s, struct val pod, str node)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+
+	sched_queue_event(s->queue, EV_POD_DELETE, node.n ? val_with(&a, pod, VAL_STR(node), spec, nodeName) : pod, VAL_EMPTY);
+}
+
+/* A copy: the name of a node that is gone goes with its last pod. */
+static str node_of(const struct scheduler *s, struct arena *a, const struct placed *p)
+{
+	return p && p->node != UINT32_MAX ? arena_str(a, word_str(&s->nodes, s->nodes.name[p->node])) : STR_NONE;
+}
+
 /* ---- pods ---- */
 
 static bool is_assigned(struct frozen *pod) { return pod && val_str(pod->val, spec, nodeName).n && !is_over(pod->val); }
@@ -130,16 +144,18 @@ static void assigned(struct scheduler *s, struct frozen *old, struct frozen *pod
 
 static void gone(struct scheduler *s, struct frozen *old)
 {
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	str uid = val_str(old->val, metadata, uid);
 	struct placed *p = map_get(&s->pods, uid);
 	bool counted = p || nominations_of(&s->nominations, uid).n;
+	str node = node_of(s, &a, p);
 
 	sched_queue_remove(s->queue, uid);
 	nominations_remove(&s->nominations, uid);
 	if (p)
 		scheduler_forget_pod(s, p);
 	if (counted)
-		sched_queue_event(s->queue, EV_POD_DELETE, old->val, VAL_EMPTY);
+		scheduler_tell_left(s, old->val, node);
 }
 
 /* A pod without a node, and ours. */
@@ -156,8 +172,10 @@ static void waits(struct scheduler *s, struct frozen *old, struct frozen *pod)
 			sched_queue_put(s->queue, pod);
 		/* Assumed: what it takes is free at once when it is to go, though its binding is still under way. */
 		if (val_has(pod->val, metadata, deletionTimestamp) && old && !val_has(old->val, metadata, deletionTimestamp)) {
+			CLEANUP(arena_done) struct arena a = ARENA_INIT;
+			str node = node_of(s, &a, p);
 			scheduler_forget_pod(s, p);
-			sched_queue_event(s->queue, EV_POD_DELETE, pod->val, VAL_EMPTY);
+			scheduler_tell_left(s, pod->val, node);
 		}
 		return;
 	}

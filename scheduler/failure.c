@@ -67,14 +67,15 @@ static struct val new_condition(struct arena *a, struct val pod, const char *rea
 		      F(reason, VAL_STR(str_of(reason))), F(message, VAL_STR(message)));
 }
 
-static void tell_condition(struct scheduler *s, struct arena *a, struct val pod, const struct cycle_result *r)
+static void tell_condition(struct scheduler *s, struct arena *a, struct val pod, const struct cycle_result *r, bool expected)
 {
 	struct val condition = new_condition(a, pod, r->unschedulable ? "Unschedulable" : "SchedulerError", r->message), status = VAL_EMPTY_OBJECT;
 	struct err err = ERR_INIT;
 
 	if (val_exists(condition))
 		status = val_with(a, status, LIST(a, condition), conditions);
-	if (r->nomination == NOMINATION_SET && !str_eq(r->nominated, val_str(pod, status, nominatedNodeName)))
+	/* What was expected the informer may not show yet. */
+	if (r->nomination == NOMINATION_SET && (expected || !str_eq(r->nominated, val_str(pod, status, nominatedNodeName))))
 		status = val_with(a, status, r->nominated.n ? VAL_STR(r->nominated) : VAL_NULL_VALUE, nominatedNodeName);
 	if (!val_len(status))
 		return;
@@ -129,6 +130,6 @@ void attempt_failed(struct scheduler *s, struct attempt *a, const struct cycle_r
 	else
 		nominations_set(&s->nominations, pod, val_str(pod->val, status, nominatedNodeName));
 	record_failure(a, pod->val, r->message);
-	tell_condition(s, &a->arena, pod->val, r);
+	tell_condition(s, &a->arena, pod->val, r, a->expected);
 	attempt_free(s, a);
 }

@@ -1,6 +1,7 @@
 /* What feature gates change besides devices (devices_sharing_test.c). */
 #include "base/clock.h"
 #include "codec/atoms.h"
+#include "scheduler/counters.h"
 #include "scheduler/plugin_testing.h"
 #include "scheduler/requests.h"
 #include "scheduler/scheduler_priv.h"
@@ -15,6 +16,14 @@ TEST(gates_pods_as_a_whole)
 	struct val pod = world_object(&w, TYPE(core_v1, Pod), WHOLE);
 	pod_request(&w.table, pod, 0, &q);
 	CHECK_INT(q.amount.v[RES_CPU], 2000);
+	pod = world_object(&w, TYPE(core_v1, Pod), "{'metadata':{'name':'p','uid':'p'},'spec':{'resources':{'requests':{'cpu':'2'}},'containers':[{'name':'c'}]},"
+			   "'status':{'resources':{'requests':{'cpu':'3'}}}}");
+	pod_request(&w.table, pod, 0, &q);
+	CHECK_INT(q.amount.v[RES_CPU], 3000);
+	w.table.no_pod_level_resize = true;
+	pod_request(&w.table, pod, 0, &q);
+	CHECK_INT(q.amount.v[RES_CPU], 2000);
+	pod = world_object(&w, TYPE(core_v1, Pod), WHOLE);
 	w.table.no_pod_level = true;
 	pod_request(&w.table, pod, 0, &q);
 	CHECK_INT(q.amount.v[RES_CPU], 1000);
@@ -38,6 +47,29 @@ TEST(gates_features_of_nodes)
 		c.scheduler = s;
 		CHECK_INT(w.plugin->pre_filter(&c, &own, &skip), FIT);
 		CHECK_ROW(i, skip == t[i].skip);
+		world_done(&w);
+	}
+}
+
+TEST(gates_labels_of_spreading)
+{
+	static const char pod[] = "{'metadata':{'name':'p','namespace':'x','labels':{'app':'web','v':'1'}},'spec':{'topologySpreadConstraints':[{'maxSkew':1,"
+		"'topologyKey':'host','whenUnsatisfiable':'DoNotSchedule','labelSelector':{'matchLabels':{'app':'web'}},'matchLabelKeys':['v']}]}}";
+	static const struct { const char *gates, *want; } t[] = {
+		{ "{}", "a: FIT, b: FIT" },
+		{ "{'MatchLabelKeysInPodTopologySpread':false}", "a: UNSCHEDULABLE node(s) didn't match pod topology spread constraints, b: FIT" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct world w;
+		world_init(&w, &plugin_pod_topology_spread);
+		(void)counters_new(&w.table);
+		CLEANUP(frozen_unrefp) struct frozen *gates = val_freeze(testing_tree(&w.arena, t[i].gates));
+		w.scheduler = ARENA_NEW(&w.arena, struct scheduler);
+		w.scheduler->gates = gates;
+		(void)world_node(&w, "{'metadata':{'name':'a','labels':{'host':'a'}}}");
+		(void)world_node(&w, "{'metadata':{'name':'b','labels':{'host':'b'}}}");
+		(void)world_pod(&w, "a", "{'metadata':{'name':'q','namespace':'x','labels':{'app':'web','v':'2'}}}");
+		CHECK_STR_ROW(i, world_filter(&w, pod), t[i].want);
 		world_done(&w);
 	}
 }

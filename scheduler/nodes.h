@@ -91,6 +91,7 @@ struct nodes {
 	bool order_stale;
 	size_t n_unknown;             /* placed pods with unknown resources */
 	bool no_pod_level;            /* what is said for a pod as a whole does not count: the feature is off */
+	bool no_pod_level_resize;     /* and: it cannot be changed, what is in force is what was asked for */
 	struct word_text **texts;     /* by word */
 	word *free_texts;             /* numbers to be used again */
 	uint32_t n_texts, cap_texts, n_free_texts;

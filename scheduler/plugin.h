@@ -1,6 +1,7 @@
 /*
  * plugin: what the framework of Kubernetes calls a plugin, for arrays: per pod a state is made once (PreFilter, PreScore), and the questions
- * about nodes read that state and the table only. No question suspends or allocates but those that say so.
+ * about nodes read that state and the table only. No question suspends or allocates but those that say so; looking for devices may take long and
+ * lets others have their turn meanwhile, but the table and what was borrowed stay as they are (scheduler.busy).
  */
 #ifndef C8S_SCHEDULER_PLUGIN_H
 #define C8S_SCHEDULER_PLUGIN_H
@@ -49,6 +50,8 @@ struct plugin {
 	void (*unreserve)(struct cycle *c, uint32_t node);
 	/* (suspends) */
 	int (*pre_bind)(struct cycle *c, uint32_t node, struct err *err);
+	/* PreBindPreFlight: pre_bind has something to do for the pod, which may take its time. */
+	bool (*pre_bind_works)(const struct cycle *c);
 	/* Arguments of the profile have been read: checks them. args: its pluginConfig. May be NULL. */
 	int (*configure)(struct val args, void **ret_config, struct err *err);
 	void (*config_free)(void *config); /* NULL: free() */

@@ -22,6 +22,7 @@ struct world {
 	void *config;
 	struct storage *storage;      /* of tests that need them */
 	struct devices *devices;
+	struct scheduler *scheduler;
 };
 
 TESTING void world_init(struct world *w, const struct plugin *plugin)
@@ -77,7 +78,7 @@ TESTING str world_configure(struct world *w, const struct type *type, const char
 TESTING struct cycle world_cycle(struct world *w, const char *pod)
 {
 	struct placed *p = world_placed(w, pod);
-	return (struct cycle){ .nodes = &w->table, .arena = &w->arena, .pod = p->pod->val, .placed = p, .config = &w->config,
+	return (struct cycle){ .scheduler = w->scheduler, .nodes = &w->table, .arena = &w->arena, .pod = p->pod->val, .placed = p, .config = &w->config,
 			       .storage = w->storage, .devices = w->devices };
 }
 
@@ -127,7 +128,7 @@ TESTING str world_score(struct world *w, const char *pod)
 /* Whether the event may help the pod; NULL: no object. */
 TESTING bool world_hint(struct world *w, const struct type *type, const char *pod, unsigned event, const char *old, const char *new)
 {
-	struct cycle c = { .nodes = &w->table, .arena = &w->arena, .config = &w->config };
+	struct cycle c = { .nodes = &w->table, .arena = &w->arena, .config = &w->config, .storage = w->storage, .devices = w->devices };
 	return w->plugin->hint(&c, world_object(w, TYPE(core_v1, Pod), pod), event, old ? world_object(w, type, old) : VAL_EMPTY,
 			       new ? world_object(w, type, new) : VAL_EMPTY);
 }

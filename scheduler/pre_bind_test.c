@@ -4,6 +4,7 @@
 #include "client/fake_test.h"
 #include "codec/atoms.h"
 #include "scheduler/devices.h"
+#include "scheduler/scheduler_priv.h"
 #include "scheduler/storage_testing.h"
 #include "scheduler/volume_binding.h"
 
@@ -195,6 +196,36 @@ FIBER_TEST(dynamic_resources_after_others)
 	CHECK(devices_flying(b.w.devices, STR("uc")));
 	b.w.plugin->unreserve(&b.c, b.node);
 	CHECK(!devices_flying(b.w.devices, STR("uc")));
+	end(&b);
+}
+
+static bool always(void *arg, struct queued *q, unsigned event, struct val old, struct val new)
+{
+	(void)arg, (void)q, (void)old, (void)new;
+	return event == EV_CLAIM;
+}
+
+/* Devices that nobody has written down yet are free again: pods that wait for them hear of it from nobody else. */
+FIBER_TEST(dynamic_resources_unreserve_wakes_others)
+{
+	struct binding_world b;
+	bool skip;
+	begin_devices(&b);
+	struct scheduler *s = ARENA_NEW(&b.w.arena, struct scheduler);
+	s->queue = sched_queue_new(&(struct sched_queue_options){ .backoff_first_ms = 1000, .backoff_max_ms = 10000, .helps = always });
+	CLEANUP(frozen_unrefp) struct frozen *other = val_freeze(world_object(&b.w, TYPE(core_v1, Pod), "{'metadata':{'name':'o','uid':'uo'}}"));
+	sched_queue_put(s->queue, other);
+	sched_queue_refused(s->queue, sched_queue_try(s->queue), 1);
+	CHECK_INT(sched_queue_length(s->queue, "unschedulable"), 1);
+
+	b.c = world_cycle(&b.w, DEVICE_POD);
+	b.c.state = b.state;
+	b.c.scheduler = s;
+	CHECK_INT(b.w.plugin->pre_filter(&b.c, &b.state[0], &skip), FIT);
+	CHECK_INT(b.w.plugin->reserve(&b.c, b.node), FIT);
+	b.w.plugin->unreserve(&b.c, b.node);
+	CHECK_INT(sched_queue_length(s->queue, "unschedulable"), 0);
+	sched_queue_free(s->queue);
 	end(&b);
 }
 

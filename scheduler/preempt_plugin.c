@@ -1,7 +1,8 @@
 /*
- * The plugin DefaultPreemption. Looking is done at once, in the cycle; the victims are deleted by a fiber afterwards. As long as that runs, the
- * pod does not enter the queue again (pre_enqueue): it would look for more victims. Whether it is over is told by the last victim: when that is
- * seen to be going, the fiber may just not have had its turn yet.
+ * The plugin DefaultPreemption. Looking is done at once, in the cycle; the victims are deleted by a fiber afterwards, and other pods need not wait
+ * for that. As long as it runs, the pod does not enter the queue again (pre_enqueue): it would look for more victims. Whether it is over is told by
+ * the last victim: when that is seen to be going, the fiber may just not have had its turn yet. Without the gate SchedulerAsyncPreemption the
+ * victims are deleted in the cycle, before the pod is told its node.
  */
 #include <stdlib.h>
 
@@ -66,11 +67,12 @@ static int deed_delete(struct deed *d, struct val victim, struct err *err)
 	struct client *client = d->scheduler->client;
 	str namespace = val_str(victim, metadata, namespace), name = val_str(victim, metadata, name), uid = val_str(victim, metadata, uid);
 	struct val patch = preempt_patch(&d->arena, victim, val_str(d->pod->val, spec, schedulerName), clock_wall_ns());
+	bool inside = attempt_preempt(d->scheduler, uid);
 	int r = 0;
-	if (val_exists(patch))
+	if (!inside && val_exists(patch))
 		r = gone_is_fine(client_patch(client, TYPE(core_v1, Pod), namespace, name, CLIENT_PATCH_STRATEGIC, patch,
 					      &(struct client_write_options){ .subresource = STR("status") }, NULL, err), err);
-	if (r == 0)
+	if (!inside && r == 0)
 		r = gone_is_fine(client_delete(client, TYPE(core_v1, Pod), namespace, name,
 					       &(struct client_delete_options){ .grace_s = -1, .uid = uid }, err), err);
 	if (r != 0)
@@ -78,8 +80,8 @@ static int deed_delete(struct deed *d, struct val victim, struct err *err)
 	struct val about = OBJECT(&d->arena, F(kind, VAL_LIT("Pod")), F(namespace, VAL_STR(namespace)), F(name, VAL_STR(name)),
 				  F(uid, VAL_STR(uid)), F(apiVersion, VAL_LIT("v1")), F(resourceVersion, val_get(victim, metadata, resourceVersion)));
 	if (d->recorder)
-		record(d->recorder, about, RECORD_NORMAL, "Preempted", "Preempted by pod " STR_FMT " on node " STR_FMT, STR_ARG(d->uid),
-		       STR_ARG(d->node));
+		record(d->recorder, about, RECORD_NORMAL, "Preempted", "Preempted by pod " STR_FMT " on node " STR_FMT "%s", STR_ARG(d->uid),
+		       STR_ARG(d->node), inside ? " (in kube-scheduler memory)." : "");
 	return 0;
 }
 
@@ -104,20 +106,34 @@ static int deed_clear_nominations(struct deed *d, struct err *err)
 	return result;
 }
 
+/* (suspends) As in Kubernetes this does not stop it. */
+static bool deed_try_clear(struct deed *d)
+{
+	struct err err = ERR_INIT;
+	if (deed_clear_nominations(d, &err) == 0)
+		return true;
+	log_warn("nominations of pods with a lower priority could not be cleared", KV("node", d->node), KV("err", &err));
+	return false;
+}
+
+/* (suspends) */
+static int deed_delete_all(struct deed *d, struct err *err)
+{
+	int r = 0;
+	for (size_t i = 0; i < d->n && r == 0; i++) {
+		d->last = i + 1 == d->n;
+		r = deed_delete(d, d->victims[i]->val, err);
+	}
+	return r;
+}
+
 static int deed_run(void *arg)
 {
 	struct deed *d = arg;
 	struct scheduler *s = d->scheduler;
 	struct err err = ERR_INIT;
-	int r = deed_clear_nominations(d, &err);
-	bool failed = r < 0;
-	if (failed) /* as in Kubernetes this does not stop it */
-		log_warn("nominations of pods with a lower priority could not be cleared", KV("node", d->node), KV("err", &err));
-	r = 0;
-	for (size_t i = 0; i < d->n && r == 0; i++) {
-		d->last = i + 1 == d->n;
-		r = deed_delete(d, d->victims[i]->val, &err);
-	}
+	bool failed = !deed_try_clear(d);
+	int r = deed_delete_all(d, &err);
 	if (r < 0)
 		log_warn("a pod could not be preempted", KV("node", d->node), KV("for", d->uid), KV("err", &err));
 	map_remove(&d->of->running, d->uid);
@@ -133,12 +149,36 @@ static int deed_run(void *arg)
 	return 0;
 }
 
-/* Whoever is being deleted already is left alone. */
-static enum verdict deed_start(struct cycle *c, const struct preempt_search *search, const struct preempt_victims *v)
+/* (suspends) */
+static enum verdict deed_now(struct cycle *c, struct deed *d)
+{
+	struct err err = ERR_INIT;
+	int r = deed_delete_all(d, &err);
+	if (r == 0)
+		(void)deed_try_clear(d);
+	else
+		c->reason = arena_printf(c->arena, "preemption: %s", err.msg);
+	deed_free(d);
+	return r == 0 ? FIT : FAILED;
+}
+
+static enum verdict deed_start(struct cycle *c, struct deed *d)
+{
+	struct err err = ERR_INIT;
+	if (fiber_group_spawn(&c->scheduler->work, deed_run, d, &err, "preempt") < 0) {
+		c->reason = arena_printf(c->arena, "preemption: %s", err.msg);
+		deed_free(d);
+		return FAILED;
+	}
+	map_put(&d->of->running, d->uid, d);
+	return FIT;
+}
+
+/* (suspends) Whoever is being deleted already is left alone. */
+static enum verdict preempt_pods(struct cycle *c, const struct preempt_search *search, const struct preempt_victims *v)
 {
 	struct preemption *of = preemption_of(c);
 	struct deed *d = mem_zalloc(sizeof(*d));
-	struct err err = ERR_INIT;
 	*d = (struct deed){ .scheduler = c->scheduler, .of = of, .recorder = search->profile->recorder, .pod = frozen_ref(c->placed->pod),
 			    .priority = c->placed->priority };
 	d->uid = val_str(d->pod->val, metadata, uid);
@@ -151,13 +191,7 @@ static enum verdict deed_start(struct cycle *c, const struct preempt_search *sea
 		deed_free(d);
 		return FIT;
 	}
-	if (fiber_group_spawn(&c->scheduler->work, deed_run, d, &err, "preempt") < 0) {
-		c->reason = arena_printf(c->arena, "preemption: %s", err.msg);
-		deed_free(d);
-		return FAILED;
-	}
-	map_put(&of->running, d->uid, d);
-	return FIT;
+	return c->scheduler->preempts_at_once ? deed_now(c, d) : deed_start(c, d);
 }
 
 /* ---- looking ---- */
@@ -185,7 +219,7 @@ static enum verdict say(struct cycle *c, enum verdict v, str what)
 	return v;
 }
 
-/* Budgets as they are now; the frozen objects stay until something suspends, which nothing here does. */
+/* Budgets as they are now. The frozen objects stay until something suspends, which filters may do that want to know more than sums. */
 static void find_budgets(struct preempt_search *search)
 {
 	struct informer *i = scheduler_informer(search->c->scheduler, TYPE(policy_v1, PodDisruptionBudget));
@@ -193,7 +227,7 @@ static void find_budgets(struct preempt_search *search)
 	size_t n = 0, cap = informer_count(i);
 	INFORMER_EACH(b, informer_each(i))
 		if (n < cap)
-			all[n++] = b->val;
+			all[n++] = search->c->by_sums ? b->val : val_copy(search->c->arena, b->val);
 	preempt_budgets(search, all, n);
 }
 
@@ -235,9 +269,11 @@ static enum verdict preempt_post_filter(struct cycle *c, void *state, bool made,
 			return say(c, UNSCHEDULABLE, STR("no candidate node for preemption"));
 		f.best = &f.all[preempt_choose(f.all, f.n)];
 	}
-	*ret_node = f.best->node;
 	c->reason = STR_NONE;
-	return deed_start(c, &search, f.best);
+	enum verdict v = preempt_pods(c, &search, f.best);
+	if (v == FIT)
+		*ret_node = f.best->node;
+	return v;
 }
 
 /* ---- the queue ---- */

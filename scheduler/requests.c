@@ -157,7 +157,7 @@ static void pod_level(struct asking *q, struct val pod, struct amounts *sum)
 	bool unknown = q->unknown;
 
 	amounts_init(&one, q->table->n_resources);
-	if (val_is_nil(in_force))
+	if (q->table->no_pod_level_resize || val_is_nil(in_force))
 		list_raise(q, &one, asked);
 	else
 		effective(q, &one, asked, val_get(in_force, requests), val_get(pod, status, allocatedResources));

@@ -160,7 +160,14 @@ static int schedule(struct scheduler *s, struct queued *q, struct err *err)
 {
 	struct profile *p = scheduler_profile(s, q->pod->val);
 	struct cycle_result result;
+	int r = 0;
 
+	while (r == 0 && s->busy) /* somebody asks why */
+		r = fiber_cond_wait(&s->idle, err);
+	if (r < 0) {
+		sched_queue_done(s->queue, q);
+		return r;
+	}
 	if (!p || skips(s, p, q->pod->val)) {
 		sched_queue_done(s->queue, q);
 		return 0;
@@ -178,8 +185,12 @@ static int schedule(struct scheduler *s, struct queued *q, struct err *err)
 	bool found = result.outcome == CYCLE_FOUND;
 	if (!found)
 		attempt_failed(s, a, &result);
+	bool awaited = !list_empty(&s->idle.waiters);
 	scheduler_release_events(s);
-	return found ? attempt_bind(s, a, err) : 0;
+	if (found)
+		r = attempt_bind(s, a, err);
+	/* Who waits for the end of a cycle gets its turn before the next one begins, which may suspend in its middle again. */
+	return r == 0 && awaited ? fiber_yield(err) : r;
 }
 
 /* ---- life ---- */
@@ -211,6 +222,9 @@ int scheduler_new(const struct scheduler_options *o, struct scheduler **ret, str
 	dice_seed(s->dice, o->seed ? o->seed : random_u64());
 	nodes_init(&s->nodes);
 	s->nodes.no_pod_level = !scheduler_gate(s, "PodLevelResources");
+	s->nodes.no_pod_level_resize = !scheduler_gate(s, "InPlacePodLevelResourcesVerticalScaling");
+	s->expects_nodes = scheduler_gate(s, "NominatedNodeNameForExpectation");
+	s->preempts_at_once = !scheduler_gate(s, "SchedulerAsyncPreemption");
 	(void)counters_new(&s->nodes);
 	map_init(&s->pods);
 	map_init(&s->homeless);

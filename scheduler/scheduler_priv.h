@@ -54,9 +54,11 @@ struct scheduler {
 	/* Attempts that are not over, by uid; spare ones keep their memory. */
 	struct map attempts;
 	struct attempt *spare;
+	bool expects_nodes;                 /* gate NominatedNodeNameForExpectation */
+	bool preempts_at_once;              /* in the cycle: gate SchedulerAsyncPreemption is off */
 	struct fiber_group work;            /* bindings, and what is told to the API server */
 	struct fiber_cond less_work;
-	/* Events are kept back while a cycle waits for others (extenders): what it has seen of the table stays true. */
+	/* One looks for a node, or asks why. Events are kept back meanwhile if it waits for others: what it has seen of the table stays true. */
 	bool busy;
 	struct fiber_cond idle;
 	struct list deferred;
@@ -86,6 +88,8 @@ void scheduler_release_events(struct scheduler *s);
 void scheduler_drop_events(struct scheduler *s);
 /* The pod leaves the table; p is freed unless an attempt still has it. */
 void scheduler_forget_pod(struct scheduler *s, struct placed *p);
+/* Pods that wait may fit now, as this one has left the node; it need not have been bound to it. */
+void scheduler_tell_left(struct scheduler *s, struct val pod, str node);
 
 /* ---- bind.c ---- */
 
@@ -101,6 +105,9 @@ struct attempt {
 	uint32_t node;
 	str node_name;                      /* in arena */
 	bool detached;                      /* cycle.placed is not in the table any more, and ours to free */
+	bool expected;                      /* the server was told the node before the binding */
+	struct fiber *pre_binding;          /* that runs PreBind; NULL: it does not run */
+	bool preempted;                     /* while it ran */
 	int64_t begin_ns;
 };
 
@@ -113,6 +120,8 @@ void attempt_assume(struct scheduler *s, struct attempt *a);
 void attempt_forget(struct scheduler *s, struct attempt *a);
 /* (suspends when there is much to do) Permit to PostBind, on a fiber; a is gone afterwards. */
 int attempt_bind(struct scheduler *s, struct attempt *a, struct err *err);
+/* A pod in PreBind gives its node back, for which no call is needed. False: it is elsewhere. */
+bool attempt_preempt(struct scheduler *s, str uid);
 /* (suspends) Waits until so little is at work that one more fiber may be made. */
 int scheduler_wait_for_room(struct scheduler *s, struct err *err);
 

@@ -126,7 +126,7 @@ static enum verdict binding_filter(struct cycle *c, void *state, uint32_t node)
 
 /* ---- the chosen node ---- */
 
-static struct binding *binding_of(struct cycle *c)
+static struct binding *binding_of(const struct cycle *c)
 {
 	return c->state ? c->state[c->at] : NULL;
 }
@@ -317,6 +317,12 @@ static int binding_pre_bind(struct cycle *c, uint32_t node, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+static bool binding_works(const struct cycle *c)
+{
+	const struct binding *b = binding_of(c);
+	return b && !b->all_bound;
+}
+
 static int binding_configure(struct val args, void **ret_config, struct err *err)
 {
 	int64_t s = val_has(args, bindTimeoutSeconds) ? val_int(args, bindTimeoutSeconds) : BIND_TIMEOUT_S;
@@ -349,5 +355,6 @@ const struct plugin plugin_volume_binding = {
 	.reserve = binding_reserve,
 	.unreserve = binding_unreserve,
 	.pre_bind = binding_pre_bind,
+	.pre_bind_works = binding_works,
 	.configure = binding_configure,
 };

@@ -180,6 +180,7 @@ struct val scheduler_why(struct scheduler *s, struct arena *a, struct val pod)
 	while (s->busy)
 		if (fiber_cond_wait(&s->idle, NULL) < 0)
 			return answer(&w, pod, STR("canceled"), VAL_EMPTY_LIST);
+	s->busy = true; /* as for any cycle: filters may suspend */
 	/* A pod that is placed already is asked about as if it were not. */
 	struct placed *there = map_get(&s->pods, val_str(pod, metadata, uid));
 	uint32_t node = there ? there->node : 0;
@@ -197,9 +198,11 @@ struct val scheduler_why(struct scheduler *s, struct arena *a, struct val pod)
 	cycle_init(&c, p);
 	struct val result = ask_all(&w, pod);
 	placed_free(c.placed);
-	if (there) {
+	/* It may have left meanwhile, and be free: bindings that are canceled at the end do not wait. */
+	if (there && map_get(&s->pods, val_str(pod, metadata, uid)) == there) {
 		nodes_place(&s->nodes, there, node);
 		storage_pod_placed(s->storage, there->pod->val);
 	}
+	scheduler_release_events(s);
 	return result;
 }

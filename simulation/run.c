@@ -13,9 +13,12 @@
 /* 2026-01-01 */
 static const int64_t wall_ns = INT64_C(1767225600) * NS_PER_S, begin_ns = 1000 * NS_PER_S;
 
-/* Back-off of work that was refused (by a quota) grows up to 1000 seconds, which is how long some of it waits. */
 enum { LEADS_MS = 45 * 1000 }; /* a lease, two looks, and the start of a process */
-enum { CHECK_MS = 2000, CALM_MS = 40 * 60 * 1000, STAYS_MS = 30 * 1000, BASE_MS = 2000, NODES_LEAST = 2, NODES_MOST = 4 };
+/*
+ * Back-off of work that was refused (by a quota) grows up to 1000 seconds, which is how long some of it waits; and each pod of an update anew, when
+ * the quota lets in one at a time.
+ */
+enum { CHECK_MS = 2000, CALM_MS = 150 * 60 * 1000, STAYS_MS = 30 * 1000, BASE_MS = 2000, NODES_LEAST = 2, NODES_MOST = 4 };
 
 /* What every cluster has, made once; and the loop, with the stacks that it keeps. */
 static struct memory_store *base;

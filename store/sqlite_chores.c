@@ -10,7 +10,7 @@
 #include "store/sqlite_priv.h"
 
 enum {
-	IDLE_MS = 1000,              /* after so long without a write, a shorter log is copied too */
+	IDLE_MS = 15000,             /* after so long without a write, a shorter log is copied too; leases alone are written every second or two */
 	REST_MS = 5000,              /* after a chore that failed */
 	CLEAN_ROWS = 256,            /* looked at in one step */
 	SHRINK_PAGES = 256,          /* given back in one step */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What people do with running pods by kubectl: logs, exec, attach, cp, port-forward, debug; and the kubelet's own HTTP API. By the newest kubectl
-that is there and by Debian's, which speaks the older protocol. Needs C8S, the program to test, with c8s-pod beside it, and root.
+that is there, by Debian's, which speaks the older protocol, and, what it knows, by our own, when it is beside C8S, the program to test.
+Needs c8s-pod beside that, too, and root.
 Arguments: the runtime below the kubelet, c8s or containerd."""
 import contextlib
 import fcntl
@@ -25,8 +26,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kubectl_test  # noqa: E402
 import nodes  # noqa: E402
 import tap  # noqa: E402
-from cluster import wait_until  # noqa: E402
+from cluster import C8S, wait_until  # noqa: E402
 
+KUBECTL, OWN = os.path.join(os.path.dirname(C8S), "kubectl"), 36
 LINES = "echo one; echo two; echo three; echo four; until test -e /go; do sleep 0.05; done; echo five; sleep 1000"
 AGAIN = "if test -e /v/seen; then echo second; sleep 1000; fi; touch /v/seen; echo first; exit 3"
 VOLUME = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
@@ -99,11 +101,12 @@ def make_pods(n):
     n.create(n.make("shell", ("sleep", "1000")))
     n.create(n.make("talk", ("sh",), stdin=True, tty=True))
     n.create(n.make("talk20", ("sh",), stdin=True, tty=True))
+    n.create(n.make("talkown", ("sh",), stdin=True, tty=True))
     n.create(n.make("ticks", ("sh", "-c", "while :; do echo tick; sleep 0.1; done")))
     n.create(n.make("web", ("sh", "-c", "mkdir /www; echo hello >/www/index.html; seq 1 200000 >/www/big; httpd -h /www -p 127.0.0.1:8081; "
                                       "httpd -f -h /www -p 8080"), ports=[{"name": "http", "containerPort": 8080}]))
     n.create({**n.make("waits"), "spec": {**n.make("waits")["spec"], "containers": [{"name": "c", "image": n.registry.host + "/none:1"}]}})
-    for name in ("log", "multi", "follow", "shell", "talk", "talk20", "ticks", "web"):
+    for name in ("log", "multi", "follow", "shell", "talk", "talk20", "talkown", "ticks", "web"):
         n.wait_phase(name, "Running", 40)
 
 
@@ -206,7 +209,7 @@ def test_terminal(t, n, version, program):
 
 
 def test_attach(t, n, version, program):
-    pod = "talk" if version > 20 else "talk20"
+    pod = {20: "talk20", OWN: "talkown"}.get(version, "talk")
     with Terminal(n, program, "attach", "-it", pod) as tty:
         tty.type("\r")
         tty.expect("# ")
@@ -432,11 +435,13 @@ def main(t):
     with nodes.Node(runtime=runtime, address="10.215.0.1") as n:
         make_pods(n)
         newest = programs[max(programs)]
-        for version, program in programs.items():
+        own = {OWN: KUBECTL} if os.path.exists(KUBECTL) else {}
+        for version, program in {**programs, **own}.items():
             test_logs(t, n, version, program)
-        nodes.together(t, [lambda t, v=v, p=p, test=test: test(t, n, v, p) for v, p in programs.items()
-                           for test in (test_exec, test_terminal, test_attach, test_run, test_cp, test_port_forward)])
-        test_follow(t, n, programs)
+        nodes.together(t, [lambda t, v=v, p=p, test=test: test(t, n, v, p) for v, p in {**programs, **own}.items()
+                           for test in (test_exec, test_terminal, test_attach, test_run)] +
+                          [lambda t, v=v, p=p, test=test: test(t, n, v, p) for v, p in programs.items() for test in (test_cp, test_port_forward)])
+        test_follow(t, n, {**programs, **own})
         test_debug(t, n, newest)
         test_kubelet_api(t, n)
         test_figures(t, n)

@@ -1,5 +1,6 @@
 """The few lines that a test program in Python needs to speak TAP, which Meson and tests/run count."""
 import os
+import signal
 import sys
 import time
 import traceback
@@ -45,6 +46,28 @@ def gone(pid):
             return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
         return True
+
+
+def arguments(pid):
+    """Those of a process, each with a NUL behind it; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/cmdline", errors="replace") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+def pids_of(*texts):
+    """Of the processes with all of these texts in their arguments, other than ours."""
+    return [int(pid) for pid in filter(str.isdigit, os.listdir("/proc")) if int(pid) != os.getpid() and all(text in arguments(pid) for text in texts)]
+
+
+def kill_all(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it has ended
 
 
 def remove_cgroups(name):

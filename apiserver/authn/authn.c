@@ -260,7 +260,6 @@ struct certified {
 	struct err user_error, proxy_error;
 	int64_t checked_ns;
 	unsigned generation;          /* of those whom users and proxies are certified by */
-	bool vouched;                 /* an authority has vouched for it */
 };
 
 /* Certificates expire while connections live, so once in a while they are looked at again. */
@@ -273,17 +272,10 @@ static void certified_free(void *memo)
 	free(c);
 }
 
-/*
- * TLS has looked at the certificate once; the authorities may be others since, also before the first request. In a session that
- * goes on from another connection nobody knows any more who stood between them and it: there only those count who lose a word that
- * they had.
- */
-static bool is_disowned(const struct authn *n, const struct http_peer *peer, struct certified *c)
+/* TLS has looked at the certificate once; the authorities may be others since, also before the first request. */
+static bool is_disowned(const struct authn *n, const struct http_peer *peer)
 {
-	bool vouched = n->clients && authorities_check(n->clients, peer->certificate, peer->chain) == X509_V_OK;
-	bool disowned = n->clients && (c->vouched || peer->chain) && !vouched;
-	c->vouched |= vouched;
-	return disowned;
+	return n->clients && authorities_check(n->clients, peer->certificate, peer->chain) != X509_V_OK;
 }
 
 static void certify(const struct authn *n, struct http_peer *peer, struct certified *c)
@@ -294,7 +286,7 @@ static void certify(const struct authn *n, struct http_peer *peer, struct certif
 	else
 		c->user_result = err_set(&c->user_error, ERR_UNAUTHORIZED, "verifying the certificate failed: %s",
 					 X509_verify_cert_error_string(peer->verify_result));
-	if (c->user_result > 0 && is_disowned(n, peer, c))
+	if (c->user_result > 0 && is_disowned(n, peer))
 		c->user_result = err_set(&c->user_error, ERR_UNAUTHORIZED, "x509: certificate signed by unknown authority");
 	if (c->user_result > 0)
 		authn_add_authenticated(&c->arena, &c->user);

@@ -1,4 +1,4 @@
-#include "cmd/crictl_terminal.h"
+#include "client/terminal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,17 +18,17 @@ static void caught(sigset_t *set)
 	(void)sigaddset(set, SIGTERM);
 }
 
-int crictl_terminal_open(struct crictl_terminal *t, struct err *err)
+int terminal_open(struct terminal *t, struct err *err)
 {
 	struct termios raw;
 	sigset_t set;
 
-	*t = (struct crictl_terminal){ .signals = -1 };
+	*t = (struct terminal){ .signals = -1 };
 	if (tcgetattr(STDIN_FILENO, &t->before) < 0)
 		return err_set(err, ERR_BAD_REQUEST, "input is not a terminal");
 	/* signals first: from the moment the terminal is raw, nothing may end us without setting it back */
 	caught(&set);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	t->blocked = sigprocmask(SIG_BLOCK, &set, &t->mask) == 0;
 	if ((t->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0)
 		return err_sys(err, errno, "signalfd");
 	raw = t->before;
@@ -39,7 +39,7 @@ int crictl_terminal_open(struct crictl_terminal *t, struct err *err)
 	return 0;
 }
 
-void crictl_terminal_close(struct crictl_terminal *t)
+void terminal_close(struct terminal *t)
 {
 	if (t->raw)
 		(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &t->before);
@@ -47,9 +47,13 @@ void crictl_terminal_close(struct crictl_terminal *t)
 	if (t->signals >= 0)
 		(void)close(t->signals);
 	t->signals = -1;
+	/* From here on they end us again. */
+	if (t->blocked)
+		(void)sigprocmask(SIG_SETMASK, &t->mask, NULL);
+	t->blocked = false;
 }
 
-bool crictl_terminal_size(unsigned *ret_columns, unsigned *ret_rows)
+bool terminal_size(unsigned *ret_columns, unsigned *ret_rows)
 {
 	struct winsize w;
 
@@ -60,7 +64,7 @@ bool crictl_terminal_size(unsigned *ret_columns, unsigned *ret_rows)
 	return w.ws_col && w.ws_row;
 }
 
-int crictl_terminal_signal(struct crictl_terminal *t, int *ret_signal, struct err *err)
+int terminal_signal(struct terminal *t, int *ret_signal, struct err *err)
 {
 	struct signalfd_siginfo info;
 	ssize_t n = fiber_read(t->signals, &info, sizeof(info), err);
@@ -75,7 +79,7 @@ int crictl_terminal_signal(struct crictl_terminal *t, int *ret_signal, struct er
 
 enum { CTRL_P = 0x10, CTRL_Q = 0x11 };
 
-bool crictl_detach_scan(struct crictl_detach *d, str piece, char *out, str *ret)
+bool detach_scan(struct detach *d, str piece, char *out, str *ret)
 {
 	size_t n = 0;
 

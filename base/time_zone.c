@@ -2,9 +2,9 @@
  * TZif (RFC 9636): a header, a block with 32-bit times, the same again with 64-bit times, and a line with the rule for later times, in the form of
  * the TZ variable of POSIX: CET-1CEST,M3.5.0,M10.5.0/3.
  */
-#include "controllers/time_zone.h"
+#include "base/time_zone.h"
 
-#include <stdlib.h>
+#include <errno.h>
 
 #include "base/file.h"
 
@@ -220,30 +220,55 @@ int time_zone_parse(struct arena *a, str file, const struct time_zone **ret, str
 	return 0;
 }
 
+static const char *const folders[] = { "/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo" };
+
+static bool is_name(str name)
+{
+	return name.n && name.p[0] != '/' && name.p[0] != '\\' && str_find(name, STR("..")) < 0;
+}
+
+/* (blocks) The first file of this name that can be read; -ERR_NOT_FOUND, or what the system says of one that is there. */
+static int zone_read(str name, struct buf *ret, struct err *err)
+{
+	char path[ZONE_NAME_MAX + 64];
+	int result = -ERR_NOT_FOUND;
+
+	for (size_t i = 0; i < ARRAY_LEN(folders) && name.n <= ZONE_NAME_MAX && !memchr(name.p, '\0', name.n); i++) {
+		struct err why = ERR_INIT;
+		snprintf(path, sizeof(path), "%s/" STR_FMT, folders[i], STR_ARG(name));
+		buf_reset(ret);
+		int r = file_read(path, ret, &why);
+		if (r == 0)
+			return 0;
+		if (why.sys == EISDIR && result == -ERR_NOT_FOUND)
+			result = err_set(err, ERR_SYSTEM, "is a directory");
+	}
+	return result == -ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "unknown time zone " STR_FMT, STR_ARG(name)) : result;
+}
+
 int time_zone_load(struct arena *a, str name, const struct time_zone **ret, struct err *err)
 {
-	static const char *const folders[] = { "/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo" };
 	static const struct time_zone utc;
 	CLEANUP(buf_done) struct buf b = BUF_INIT(FILE_MAX);
-	char path[ZONE_NAME_MAX + 64];
 
 	*ret = &utc;
 	if (!name.n || str_eq(name, STR("UTC")))
 		return 0;
 	if (str_eq(name, STR("Local")))
 		return file_read("/etc/localtime", &b, NULL) < 0 ? 0 : time_zone_parse(a, buf_str(&b), ret, err);
-	bool fine = name.n <= ZONE_NAME_MAX && name.p[0] != '/' && name.p[0] != '\\' && !memchr(name.p, '\0', name.n);
-	for (str part, rest = name; fine && rest.n;) {
-		str_cut(rest, '/', &part, &rest);
-		fine = !str_eq(part, STR(".."));
-	}
-	for (size_t i = 0; fine && i < ARRAY_LEN(folders); i++) {
-		snprintf(path, sizeof(path), "%s/" STR_FMT, folders[i], STR_ARG(name));
-		buf_reset(&b);
-		if (file_read(path, &b, NULL) == 0 && time_zone_parse(a, buf_str(&b), ret, NULL) == 0)
-			return 0;
-	}
-	return err_set(err, ERR_NOT_FOUND, "unknown time zone " STR_FMT, STR_ARG(name));
+	if (!is_name(name))
+		return err_set(err, ERR_NOT_FOUND, "time: invalid location name");
+	int r = zone_read(name, &b, err);
+	return r < 0 ? r : time_zone_parse(a, buf_str(&b), ret, err);
+}
+
+bool time_zone_exists(str name)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(FILE_MAX);
+
+	if (name.n == 0 || str_eq(name, STR("UTC")) || str_eq(name, STR("Local")))
+		return true;
+	return is_name(name) && zone_read(name, &b, NULL) == 0 && str_starts(buf_str(&b), STR("TZif"));
 }
 
 /* ---- asking ---- */

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""Our own kubectl, as people use it, on a control plane with hollow nodes. What it prints is what Kubernetes' kubectl prints; where
+Debian's, which is years older, prints the same, it is asked, too. Needs C8S, the program to test, and KUBECTL, the client alone."""
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import peers  # noqa: E402
+import tap  # noqa: E402
+from cluster import C8S, Component, ControlPlane, Folder, wait_until  # noqa: E402
+
+KUBECTL = os.environ.get("KUBECTL", os.path.join(os.path.dirname(C8S), "kubectl"))
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ap\ndata:\n  a: \"%s\"\n"
+POD = ("apiVersion: v1\nkind: Pod\nmetadata: {name: solo, labels: {tier: one}}\n"
+       "spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: busybox}, {name: side, image: busybox}]}\n")
+
+
+class Ours:
+    def __init__(self, t, plane):
+        self.t, self.plane = t, plane
+
+    def run(self, line, stdin=None, **env):
+        args = line.split() if isinstance(line, str) else line
+        return subprocess.run([KUBECTL, "--kubeconfig", self.plane.kubeconfig, *args], input=stdin, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "HOME": self.plane.folder, "TZ": "UTC", **env})
+
+    def says(self, line, out="", err="", code=0, stdin=None, name=None, **env):
+        """The whole of what a command prints; a compiled pattern must match all of it."""
+        r = self.run(line, stdin, **env)
+
+        def same(got, want):
+            return want.fullmatch(got) if isinstance(want, re.Pattern) else got == want
+        name = name or (line if isinstance(line, str) else " ".join(line))
+        self.t.check(name, r.returncode == code and same(r.stdout, out) and same(r.stderr, err), f"exit {r.returncode}\n{r.stdout}{r.stderr}")
+        return r.stdout
+
+    def agrees(self, line):
+        """Debian's kubectl prints the same; ages may have become a second older."""
+        def young(text):
+            return re.sub(r"\b\d+m?\d*s\b *", "0s", text)
+        args = line.split() if isinstance(line, str) else line
+        name = f"as Debian's: {' '.join(args)}".replace("\n", " ")
+        if not peers.find("kubectl", "kubernetes-client"):
+            self.t.skip(name, "kubectl of Debian's package kubernetes-client cannot be had")
+            return
+        a, b = self.run(args), self.plane.kubectl(*args, check=False)
+        self.t.check(name, (a.returncode, young(a.stdout), young(a.stderr)) == (b.returncode, young(b.stdout), young(b.stderr)),
+                     f"ours:\n{a.stdout}{a.stderr}\nDebian's:\n{b.stdout}{b.stderr}")
+
+
+def no_server(o):
+    o.says("nosuch", err='error: unknown command "nosuch" for "kubectl"\n', code=1)
+    o.says("get pods --nope", err="error: unknown flag: --nope\nSee 'kubectl get --help' for usage.\n", code=1)
+    o.says("apply", err="error: must specify one of -f and -k\n", code=1)
+    o.says("run p", err='error: required flag(s) "image" not set\n', code=1)
+    o.says("get pods -o nosuch", code=1, err=re.compile('error: unable to match a printer suitable for the output format "nosuch", allowed .*\n'))
+    o.says("get pods --server=https://127.0.0.1:1", code=1,
+           err="The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port?\n")
+    o.says("get pods --context=nope", code=1, err="Error in configuration: context was not found for specified context: nope\n")
+    o.says("config current-context", "kubernetes-admin@kubernetes\n")
+    o.says("create deployment d --image=nginx --dry-run=client -o yaml", """apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels:
+    app: d
+  name: d
+spec:
+  replicas: 1
+  selector:
+    matchLabels:
+      app: d
+  strategy: {}
+  template:
+    metadata:
+      labels:
+        app: d
+    spec:
+      containers:
+      - image: nginx
+        name: nginx
+        resources: {}
+status: {}
+""")
+    listed = re.findall(r"^  ([a-z-]+) {2,}\S", o.run("--help").stdout, re.M)
+    for command in ("get", "describe", "rollout", "apply"):
+        r = o.run(f"{command} --help")
+        o.t.check(f"{command} is listed and has a manual", command in listed and r.returncode == 0 and f"Usage:\n  kubectl {command}" in r.stdout, r.stdout)
+    r = subprocess.run([C8S, "kubectl", "version", "--client"], capture_output=True, text=True, timeout=60)
+    o.t.check("c8s kubectl is the same program", r.stdout == o.run("version --client").stdout and "Client Version: v1.36" in r.stdout, r)
+
+
+def deployments(o):
+    o.says("create namespace own", "namespace/own created\n")
+    o.says("create namespace own", code=1, err='Error from server (AlreadyExists): namespaces "own" already exists\n')
+    o.says("create deployment web --image=nginx --replicas=2", "deployment.apps/web created\n")
+    o.says("rollout status deployment/web --timeout=30s", re.compile(r'(Waiting for deployment .*\n)*deployment "web" successfully rolled out\n'))
+    o.says("scale deployment web --replicas=3", "deployment.apps/web scaled\n")
+    o.says("wait --for=jsonpath={.status.readyReplicas}=3 deployment/web --timeout=30s", "deployment.apps/web condition met\n")
+    o.says("wait --for=condition=Nope deployment/web --timeout=1s", code=1, err="error: timed out waiting for the condition on deployments/web\n")
+    o.says("annotate deployment web kubernetes.io/change-cause=first", "deployment.apps/web annotated\n")
+    o.says(["patch", "deployment", "web", "-p", '{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx:2"}]}}}}'],
+           "deployment.apps/web patched\n")
+    wait_until(lambda: "2         first" in o.run("rollout history deployment/web").stdout, 20, "a second revision")
+    o.says("rollout history deployment/web", "deployment.apps/web \nREVISION  CHANGE-CAUSE\n1         first\n2         first\n\n")
+    o.says("rollout undo deployment/web --to-revision=7", code=1, err="error: unable to find specified revision 7 in history\n")
+    o.says("rollout undo deployment/web", "deployment.apps/web rolled back\n")
+    o.says("rollout pause deployment/web", "deployment.apps/web paused\n")
+    o.says("rollout pause deployment/web", code=1, err='error: deployments.apps "web" is already paused\n')
+    o.says("rollout resume deployment/web", "deployment.apps/web resumed\n")
+    o.says("rollout restart deployment/web", "deployment.apps/web restarted\n")
+    out = o.run("describe deployment web").stdout
+    o.t.check("describe deployment", re.search(r"^Replicas: +3 desired \| \d updated", out, re.M) and "Pod Template:\n  Labels:" in out and
+              "ScalingReplicaSet" in out, out)
+
+
+def apply(o):
+    o.says("apply -f -", "configmap/ap created\n", stdin=CONFIG % 1)
+    o.says("apply -f -", "configmap/ap unchanged\n", stdin=CONFIG % 1, name="apply the same")
+    o.says("apply -f - --dry-run=client", "configmap/ap configured (dry run)\n", stdin=CONFIG % 2)
+    o.says("apply -f - --dry-run=server", "configmap/ap configured (server dry run)\n", stdin=CONFIG % 2)
+    o.says("apply -f -", "configmap/ap configured\n", stdin=CONFIG % 2, name="apply a change")
+    last = '{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"annotations":{},"name":"ap","namespace":"default"}}\n'
+    o.says(["get", "cm", "ap", "-o", r"jsonpath={.metadata.annotations.kubectl\.kubernetes\.io/last-applied-configuration}"], last, name="what was applied")
+    o.says("apply -f - --server-side --field-manager=other", code=1, stdin=CONFIG % 5,
+           err=re.compile(r'error: Apply failed with 1 conflict: conflict with "kubectl-client-side-apply" using v1: \.data\.a\nPlease review(.|\n)*'))
+    o.says("apply -f - --server-side --field-manager=other --force-conflicts", "configmap/ap serverside-applied\n", stdin=CONFIG % 5)
+    o.says("apply -f -", code=1, stdin="apiVersion: v1\nkind: Nope\nmetadata: {name: x}\n", name="apply an unknown kind",
+           err='error: resource mapping not found for name: "x" namespace: "" from "STDIN": no matches for kind "Nope" in version "v1"\n'
+               "ensure CRDs are installed first\n")
+    o.says("apply -f -", code=1, stdin="apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: []}\n", name="apply an invalid pod",
+           err='The Pod "x" is invalid: spec.containers: Required value\n')
+    o.says("apply -f -", code=1, stdin=CONFIG.replace("name: ap", "name: new") % 1 + "nosuch: 1\n", name="apply an unknown field",
+           err=re.compile(r'Error from server \(BadRequest\): .*strict decoding error: unknown field "nosuch"\n'))
+    o.says("create -f -", "pod/solo created\n", stdin=POD)
+    o.says("apply -f -", "pod/solo configured\n", stdin=POD.replace("one", "two"), name="apply what was created",
+           err=re.compile("Warning: resource pods/solo is missing the .*last-applied-configuration annotation.*\n"))
+
+
+def objects(o):
+    o.says("label pod solo a=b", "pod/solo labeled\n")
+    o.says("label pod solo a=c", code=1, err="error: 'a' already has a value (b), and --overwrite is false\n")
+    o.says("label pod solo a-", "pod/solo unlabeled\n")
+    o.says(["patch", "cm", "ap", "-p", '{"data":{"k":"v"}}'], "configmap/ap patched\n")
+    o.says(["patch", "cm", "ap", "-p", '{"data":{"k":"v"}}'], "configmap/ap patched (no change)\n", name="patch the same")
+    o.says("edit cm ap", "configmap/ap edited\n", KUBE_EDITOR="sed -i s/k:.v/k:\\ w/")
+    o.says(["get", "cm", "ap", "-o", "jsonpath={.data.k}"], "w", name="what was edited")
+    o.says("edit cm ap", err="Edit cancelled, no changes made.\n", KUBE_EDITOR="true", name="edit nothing")
+    o.says("logs solo -c nope", code=1, err="error: container nope is not valid for pod solo out of: main, side\n")
+    o.says("exec nope -- true", code=1, err='Error from server (NotFound): pods "nope" not found\n')
+    o.says("get pods nope solo -o name", "pod/solo\n", err='Error from server (NotFound): pods "nope" not found\n', code=1)
+    o.says("get nosuch", err='error: the server doesn\'t have a resource type "nosuch"\n', code=1)
+    o.says("get pods -l app=none", err="No resources found in default namespace.\n")
+    o.says("create token default --duration=10m", re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\n"))
+    o.says("run p --image=nginx --port=80 --dry-run=server", "pod/p created (server dry run)\n")
+    o.says("delete cm ap --dry-run=client", 'configmap "ap" deleted from default namespace (dry run)\n')
+    o.says("delete -f -", 'configmap "ap" deleted from default namespace\n', stdin=CONFIG % 1)
+    o.says("delete cm ap", code=1, err='Error from server (NotFound): configmaps "ap" not found\n')
+    o.says("delete pods -l app=none", "No resources found\n")
+
+
+def same_as_debian(o):
+    # Debian 12's own shows managed fields and resources without categories, and warns on fewer lines.
+    there = peers.find("kubectl", "kubernetes-client")
+    minor = int(re.search(r'"minor": "(\d+)', o.plane.kubectl("version", "--client", "-o", "json").stdout)[1]) if there else 0
+    for line in ("get ns -o json", "get svc kubernetes -o yaml", "api-resources --api-group=apps -o wide", "cluster-info", "auth can-i get nodes",
+                 "auth can-i get nosuch.x"):
+        if minor < 26:
+            o.t.skip(f"as Debian's: {line}", f"its kubectl is 1.{minor}" if there else "it cannot be had")
+        else:
+            o.agrees(line)
+    for line in ("get nodes", "get nodes -o wide", "get pods -o wide", "get pods -A", "get deploy,rs,svc", "get pods --show-labels", "get pods -L tier,app",
+                 "get pods --no-headers", "get pods -o name", "get ns --sort-by=.metadata.name",
+                 "get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,X:.spec.nope", "get pods -o jsonpath={.items[*].metadata.name}",
+                 "get pod solo -o jsonpath-as-json={.metadata.labels}", "get pods --field-selector=metadata.name=solo", "get events -n nope",
+                 "get pod solo -o jsonpath={.spec.nope.nope}", "get --raw /healthz", "config get-contexts", "describe secret -n kube-system",
+                 "describe pod nope", "api-versions", "auth can-i create pods", "auth can-i list deploy -A --as=joe", "auth can-i get /healthz --as=joe", "auth can-i get pods/x -q --as=joe", "auth can-i --list --as=joe",
+                 "create cm x --from-literal=b=1 --from-literal=a=<2> --append-hash --dry-run=client -o name",
+                 "create secret generic x --append-hash --dry-run=client -o name"):
+        o.agrees(line)
+
+
+def dumps(o):
+    folder = os.path.join(o.plane.folder, "dump")
+    o.says(f"cluster-info dump --output-directory={folder} -o yaml", f"Cluster info dumped to {folder}\n")
+    files = {os.path.relpath(os.path.join(at, f), folder) for at, _, names in os.walk(folder) for f in names}
+    o.t.check("a dump has the objects and the logs", {"nodes.yaml", "kube-system/events.yaml", "default/pods.yaml", "default/solo/logs.txt"} <= files, files)
+    with open(os.path.join(folder, "default/solo/logs.txt"), encoding="utf-8") as f:
+        o.t.check("the logs of every container", re.findall("START logs for container (\\w+) of pod default/solo", f.read()) == ["main", "side"])
+    o.says("auth whoami", re.compile(r"ATTRIBUTE +VALUE\nUsername +kubernetes-admin\nGroups +\[.*system:authenticated\]\n(Extra: .*\n)*"))
+
+
+def templates(o):
+    """Go's templates: what they print, and how they fail."""
+    o.run("create secret generic tpl --from-literal=k=hello")
+    for template in ('{{range .items}}{{.metadata.name}} {{.status.phase}}{{"\\n"}}{{end}}', "{{len .items}}{{index .items 0}}", "{{(index .items 0).nope.nope}}"):
+        o.agrees(["get", "ns", "-o", "go-template=" + template])
+    for template in ('{{.data.k | base64decode | printf "%-8s|"}}{{if exists .data "x"}}x{{else}}-{{end}}', "{{.type}} {{.nope}}", "{{.data.k.x}}", "{{.data.k", "{{nope}}"):
+        o.agrees(["get", "secret", "tpl", "--template", template])
+    o.agrees("get secret tpl -o go-template={{.nope}} --allow-missing-template-keys=false")
+    o.agrees("get secret tpl -o go-template-file=/nonexistent")
+    o.agrees("get secret tpl -o go-template")
+    o.says(["create", "cm", "t", "--from-literal=a=b", "--dry-run=client", "-o", "go-template={{.metadata.name}}:{{.data.a}}"], "t:b", name="create by a template")
+    o.run("delete secret tpl")
+
+
+def last_applied(o):
+    one = CONFIG.replace("name: ap", "name: last\n  labels: {p: '1'}") % 1
+    kept = '{"apiVersion":"v1","data":{"a":"1"},"kind":"ConfigMap","metadata":{"labels":{"p":"%s"},"name":"last","namespace":"default"}}'
+    o.says("create -f -", "configmap/last created\n", stdin=one)
+    o.says("apply view-last-applied cm/last")
+    o.says("apply set-last-applied -f -", code=1, stdin=one, err="error: no last-applied-configuration annotation found on resource: last, to create the "
+           "annotation, run the command with --create-annotation\n")
+    o.says("apply set-last-applied -f - --create-annotation", "configmap/last configured\n", stdin=one)
+    o.says("apply set-last-applied -f -", "set-last-applied last: no changes required.\n", stdin=one)
+    o.says("apply edit-last-applied cm last", "configmap/last edited\n", KUBE_EDITOR="sed -i s/p:.*1.*/p:\\ x/")
+    o.says(["get", "cm", "last", "-o", r"jsonpath={.metadata.annotations.kubectl\.kubernetes\.io/last-applied-configuration}"], kept % "x" + "\n", name="what was kept")
+    o.says("apply view-last-applied cm last -o yaml", "apiVersion: v1\ndata:\n  a: \"1\"\nkind: ConfigMap\nmetadata:\n  labels:\n    p: x\n  name: last\n  namespace: default\n")
+    o.says("delete cm last", 'configmap "last" deleted from default namespace\n')
+    file = os.path.join(o.plane.folder, "last.yaml")
+    with open(file, "w", encoding="utf-8") as f:
+        f.write(one)
+    o.says(["create", "-f", file, "--edit"], "configmap/last created\n", KUBE_EDITOR="sed -i s/^..a:.*/\\ \\ b:\\ c/", name="create --edit")
+    o.says("get cm last -o jsonpath={.data}", '{"b":"c"}')
+    o.says(["create", "-f", file, "--edit"], err="Edit cancelled, no changes made.\n", KUBE_EDITOR="true", name="create --edit, and nothing changed")
+    o.says("delete cm last", 'configmap "last" deleted from default namespace\n', name="delete it again")
+    o.says("create -f - --save-config", "configmap/last created\n", stdin=one)
+    o.says("apply view-last-applied cm last -o json", re.compile(r'\{\n  "apiVersion": "v1",\n(.|\n)*"annotations": \{\},(.|\n)*\}\n'))
+    o.says("create --raw /api/v1/namespaces/default/configmaps?dryRun=All -f -", re.compile(r'\{"kind":"ConfigMap","apiVersion":"v1",.*"name":"raw".*\}\n'),
+           stdin='{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"raw"}}')
+    o.says("create --raw /a -f - --edit", code=1, err="error: --raw and --edit are mutually exclusive\n")
+
+
+def prune(o):
+    both = CONFIG.replace("name: ap", "name: keep\n  labels: {p: '1'}") % 1
+    both += "---\n" + both.replace("keep", "drop")
+    keep = both.split("---\n")[0]
+    o.says("apply -f -", "configmap/keep created\nconfigmap/drop created\n", stdin=both, name="apply both")
+    o.says("apply -f - --prune", code=1, stdin=keep, err=re.compile("error: all resources selected for prune without explicitly passing --all. .*\n"))
+    o.says("apply -f - --prune -l p=1 --prune-allowlist=apps/v1/Deployment", "configmap/keep unchanged\n", stdin=keep)
+    o.says("apply -f - --prune -l p=1 --prune-allowlist=ConfigMap", code=1, stdin=keep,
+           err="error: invalid GroupVersionKind format: ConfigMap, please follow <group/version/kind>\n")
+    pruned = "configmap/keep unchanged%s\nconfigmap/drop pruned%s\nconfigmap/last pruned%s\n"
+    warned = re.compile("Warning: Deprecated: kubectl apply will no longer prune .*\nWarning: v1 Endpoints is deprecated .*\n")
+    o.says("apply -f - --prune -l p=1 --dry-run=server", re.compile(".*\n(.*pruned .server dry run.\n){2}"), stdin=keep, err=warned)
+    out = o.says("apply -f - --prune -l p=1", re.compile(".*\n(.*pruned\n){2}"), stdin=keep, err=warned, name="apply --prune")
+    o.t.check("what is in no file any more is pruned", sorted(out.split("\n")) == sorted((pruned % ("", "", "")).split("\n")), out)
+    o.says("get cm -l p=1 -o name", "configmap/keep\n")
+    o.says("apply -f - --prune --all --prune-allowlist=core/v1/ConfigMap -n kube-public", re.compile("configmap/keep (created|unchanged)\n"), stdin=keep)
+
+
+def migrates(o):
+    """Fields that the client's way has set are removed by the server's, once it is used."""
+    text = CONFIG.replace("name: ap", "name: mig")
+    o.says("apply -f -", "configmap/mig created\n", stdin=text % 1, name="apply by the client")
+    o.says("apply --server-side -f -", "configmap/mig serverside-applied\n", stdin=text.replace("  a:", "  b:") % 1)
+    managers = ["get", "cm", "mig", "-o", "jsonpath={.data} {.metadata.managedFields[*].manager} {.metadata.managedFields[*].operation}", "--show-managed-fields"]
+    o.says(managers, re.compile(r'\{"b":"1"\} (kubectl kubectl-last-applied|kubectl-last-applied kubectl) Apply Apply'), name="what remains are appliers")
+    last = o.run(["apply", "view-last-applied", "cm", "mig"]).stdout
+    o.t.check("the annotation stays and is brought up to date", '\n  b: "1"' in last and "\n  a:" not in last, last)
+
+
+def watches(o):
+    watch = subprocess.Popen([KUBECTL, "--kubeconfig", o.plane.kubeconfig, "get", "cm", "-w", "--output-watch-events", "-l", "w=1"],
+                             stdout=subprocess.PIPE, text=True)
+    time.sleep(0.3)
+    o.run("apply -f -", stdin=CONFIG.replace("name: ap", "name: seen\n  labels: {w: '1'}") % 1)
+    lines = [watch.stdout.readline() for _ in range(2)]
+    o.run("delete cm seen")
+    lines.append(watch.stdout.readline())
+    watch.kill()
+    watch.wait()
+    o.t.check("get --watch shows what happens", [x.split()[:2] for x in lines] == [["EVENT", "NAME"], ["ADDED", "seen"], ["DELETED", "seen"]], lines)
+
+
+def deletes(o):
+    begin = time.monotonic()
+    o.says("delete deployment web", 'deployment.apps "web" deleted from default namespace\n')
+    o.says("delete pod solo --now", 'pod "solo" deleted from default namespace\n')
+    o.t.check("delete waits until it is gone", o.run("get pod solo").returncode == 1)
+    o.says("delete ns own", 'namespace "own" deleted\n')
+    o.t.check("and not much longer", time.monotonic() - begin < 30)
+
+
+def test_kubectl(t):
+    with Folder() as folder, ControlPlane(folder) as plane:
+        nodes = Component(plane, "hollow", "--nodes", "2").start()
+        o = Ours(t, plane)
+        no_server(o)
+        wait_until(lambda: o.run("get nodes --no-headers").stdout.count(" Ready ") == 2, 30, "two nodes")
+        for step in (deployments, apply, objects, same_as_debian, dumps, templates, last_applied, prune, migrates, watches, deletes):
+            step(o)
+        nodes.kill()
+
+
+if __name__ == "__main__":
+    tap.run([test_kubectl])
