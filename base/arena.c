@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 
-/* Chunks double from 4 KiB up to 1 MiB, so a small task costs one small malloc and a large one few large ones. */
-enum { CHUNK_MIN = 4096, CHUNK_MAX = 1 << 20 };
+/* Chunks double from 1 KiB up to 1 MiB, so a small task costs one small malloc and a large one few large ones. */
+enum { CHUNK_MIN = 1024, CHUNK_MAX = 1 << 20 };
 
 struct arena_chunk {
 	struct arena_chunk *older;

@@ -130,8 +130,8 @@ int64_t fiber_deadline_ns(void);
 /* ---- Channel: a bounded queue of pointers between fibers of a loop ---- */
 
 struct channel {
-	void **items; /* a ring */
-	size_t n, cap, first;
+	void **items; /* a ring of room places, cap at most */
+	size_t n, room, cap, first;
 	bool closed;
 	struct fiber_cond filled, drained;
 };

@@ -73,6 +73,9 @@ struct loop {
 	unsigned n_fibers, max_fibers, last_id;
 	bool stopping, dumps;
 	int64_t now_ns;                   /* the clock at the last look */
+	int64_t rest_ns;                  /* when to look again whether it rests, */
+	unsigned turns;                   /* the turns since the last look, */
+	bool busy;                        /* and what it has found */
 	unsigned outside;                 /* fibers that the thread pool works for: virtual time stands still meanwhile */
 
 	struct fiber_stack *stacks;       /* pool of unused stacks, the cold ones first */
@@ -106,6 +109,8 @@ struct loop {
 int fiber_stack_get(struct loop *loop, struct fiber_stack *ret_stack, struct err *err);
 void fiber_stack_put(struct loop *loop, struct fiber_stack stack);
 void fiber_stack_drop_pool(struct loop *loop);
+/* Gives back all memory of stacks that nobody needs just now. */
+void fiber_stack_rest(struct loop *loop);
 size_t fiber_stack_size(void);
 /*
  * Where the struct goes, at the top of the stack, with the frames below it: an idle fiber has one page in use. id

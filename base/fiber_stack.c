@@ -5,7 +5,7 @@
  *
  * A stack that goes back gives its pages to the kernel, but a few in the pool stay warm, that is they keep the top
  * ones, and are the first to be used again: short-lived fibers then cost neither a page fault nor the clearing of a
- * page.
+ * page. At rest nothing is kept warm.
  */
 #include "base/fiber_priv.h"
 
@@ -25,6 +25,7 @@ enum {
 	POOL_MAX = 1024,
 	LINE = 64,             /* of the processor's caches */
 	COLOURS = 16,
+	RED_ZONE = 128,        /* below the stack pointer, where functions that call none may write */
 };
 
 size_t fiber_stack_size(void) { return STACK_SIZE; }
@@ -89,6 +90,20 @@ void fiber_stack_drop_pool(struct loop *loop)
 		unmap(loop->stacks[--loop->n_stacks]);
 	loop->n_cold = 0;
 	free(TAKE(loop->stacks));
+}
+
+/* What lies below a frame where a fiber waits is of calls that have returned. */
+void fiber_stack_rest(struct loop *loop)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	LIST_EACH(struct fiber, f, &loop->fibers, all) {
+		uintptr_t low = (uintptr_t)f->stack.low, used = ((uintptr_t)f->sp - RED_ZONE) & ~(uintptr_t)(page - 1);
+		if (f->state == FIBER_WAITING && used > low)
+			(void)madvise(f->stack.low, used - low, MADV_DONTNEED);
+	}
+	for (; loop->n_cold < loop->n_stacks; loop->n_cold++)
+		(void)madvise(loop->stacks[loop->n_cold].low, STACK_SIZE, MADV_DONTNEED);
 }
 
 size_t fiber_stack_resident(struct fiber_stack stack)

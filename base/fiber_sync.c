@@ -31,7 +31,7 @@ void fiber_cond_broadcast(struct fiber_cond *c)
 void channel_init(struct channel *c, size_t cap, const char *what)
 {
 	assert(cap > 0);
-	*c = (struct channel){ .items = mem_array(cap, sizeof(void *)), .cap = cap };
+	*c = (struct channel){ .cap = cap };
 	fiber_cond_init(&c->filled, what);
 	fiber_cond_init(&c->drained, what);
 }
@@ -42,11 +42,27 @@ void channel_done(struct channel *c)
 	free(TAKE(c->items));
 }
 
+/* Most channels never hold more than a few. */
+static void grow(struct channel *c)
+{
+	size_t room = MIN(c->room ? c->room * 2 : 8, c->cap);
+	void **items = mem_array(room, sizeof(void *));
+
+	for (size_t i = 0; i < c->n; i++)
+		items[i] = c->items[(c->first + i) % c->room];
+	free(c->items);
+	c->items = items;
+	c->room = room;
+	c->first = 0;
+}
+
 bool channel_try_send(struct channel *c, void *item)
 {
 	if (c->closed || c->n == c->cap)
 		return false;
-	c->items[(c->first + c->n++) % c->cap] = item;
+	if (c->n == c->room)
+		grow(c);
+	c->items[(c->first + c->n++) % c->room] = item;
 	fiber_cond_signal(&c->filled);
 	return true;
 }
@@ -56,7 +72,7 @@ bool channel_try_recv(struct channel *c, void **ret_item)
 	if (!c->n)
 		return false;
 	*ret_item = c->items[c->first];
-	c->first = (c->first + 1) % c->cap;
+	c->first = (c->first + 1) % c->room;
 	c->n--;
 	fiber_cond_signal(&c->drained);
 	return true;

@@ -636,3 +636,45 @@ TEST(fiber_stack_overflow_hits_the_guard)
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 }
+
+static bool has_memory(uintptr_t p)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char in_core = 0;
+
+	CHECK_INT(mincore((void *)(p & ~(uintptr_t)(page - 1)), 1, &in_core), 0);
+	return in_core & 1;
+}
+
+struct diver { uintptr_t here, deep; };
+
+__attribute__((noinline)) static int dive(int depth, struct diver *d)
+{
+	volatile char frame[1024];
+
+	frame[0] = 1;
+	d->deep = (uintptr_t)frame;
+	return depth ? dive(depth - 1, d) + frame[0] : 0;
+}
+
+static int dive_and_wait(void *arg)
+{
+	struct diver *d = arg;
+	volatile int kept = dive(100, d);
+
+	d->here = (uintptr_t)&kept;
+	CHECK_INT(fiber_sleep_ms(1, NULL), 0);
+	return kept + dive(100, d);
+}
+
+FIBER_TEST(fiber_stack_gives_back_at_rest_what_is_below)
+{
+	struct diver d;
+	struct fiber *f = start(dive_and_wait, &d);
+
+	CHECK_INT(fiber_yield(NULL), 0);
+	CHECK(has_memory(d.deep));
+	loop_rest(loop_self());
+	CHECK(has_memory(d.here) && !has_memory(d.deep));
+	CHECK_INT(join(f), 200);
+}

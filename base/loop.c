@@ -6,12 +6,17 @@
 #include "base/fiber_priv.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
+
+/* How often it is looked whether a loop rests, and how many turns it may make in that time. */
+#define REST_NS (10 * NS_PER_S)
+enum { REST_TURNS = 1000 };
 
 /* Every loop of the process, for tools/gdb-fibers.py. */
 static struct list loop_all = LIST_INIT(loop_all);
@@ -218,6 +223,24 @@ static bool set_tick(struct loop *loop)
 	return uv_timer_start(&loop->tick, on_tick, (uint64_t)((ns - 1) / NS_PER_MS + 1), 0) == 0;
 }
 
+void loop_rest(struct loop *loop) { fiber_stack_rest(loop); }
+
+/* The heap is looked through only once, which takes a while in a large process. */
+static void look_for_rest(struct loop *loop)
+{
+	bool rests = loop->turns < REST_TURNS;
+
+	if (loop->now_ns < loop->rest_ns)
+		return;
+	if (rests)
+		loop_rest(loop);
+	if (rests && loop->busy)
+		(void)malloc_trim(0);
+	loop->busy = !rests;
+	loop->turns = 0;
+	loop->rest_ns = loop->now_ns + REST_NS;
+}
+
 /* Nothing is ready: waits for events, or moves the virtual clock. */
 static void wait_idle(struct loop *loop)
 {
@@ -226,6 +249,7 @@ static void wait_idle(struct loop *loop)
 		return;
 	}
 	if (!loop->hooked) {
+		look_for_rest(loop);
 		(void)uv_run(&loop->uv, set_tick(loop) ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 		return;
 	}
@@ -238,6 +262,7 @@ static void wait_idle(struct loop *loop)
 
 static void turn(struct loop *loop)
 {
+	loop->turns++;
 	follow_clock(loop, clock_is_virtual());
 	run_messages(loop);
 	fire_due(loop);
@@ -258,6 +283,8 @@ int loop_run(struct loop *loop, int (*fn)(void *arg), void *arg, struct err *err
 	assert(!fiber_loop && "one loop runs on a thread at a time");
 	fiber_loop = loop;
 	loop->now_ns = clock_now_ns();
+	loop->rest_ns = loop->now_ns + REST_NS;
+	loop->busy = true;
 	loop->log_slot = log_context_slot();
 	shadow_init_thread(&loop->shadow);
 	int r = fiber_spawn(fn, arg, &first, err, "main");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What containers cost, each beside a peer of Debian's in turn in the same run. Needs root.
 
-- `c8s runc run` of a program that ends at once, beside runc and crun with the same bundle
+- `c8s runc run` of a program that ends at once, beside runc and crun with the same bundle and their state in memory, where /run is
 - a pod with one container over CRI (RunPodSandbox, CreateContainer, StartContainer), by c8s runtime and by containerd, with the network of
   the node and with one of its own, one after another and all at once; both keep their data on the same disk and their state in memory
 - the memory of the process that stays with each pod
@@ -70,6 +70,16 @@ def run_once(command, root, bundle, environment):
     return time.perf_counter() - begun
 
 
+@contextlib.contextmanager
+def in_memory(folder):
+    os.makedirs(folder, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], capture_output=True)
+
+
 def bench_runtimes(folder, rounds):
     runc, crun = (peers.find(name, peers.PEERS[name]) for name in ("runc", "crun"))
     runtimes = {"c8s": ([POD, "runc"], None)}
@@ -80,13 +90,14 @@ def bench_runtimes(folder, rounds):
     times = {name: [] for name in runtimes}
     bundle = os.path.join(folder, "bundle")
     make_bundle(bundle, [runc] if runc else [POD, "runc"])
-    for _ in range(rounds):
-        for name, (command, environment) in list(runtimes.items()):
-            try:
-                times[name].append(run_once(command, os.path.join(folder, name), bundle, environment))
-            except RuntimeError as why:
-                print(f"{name} does not run here: {why}")
-                del runtimes[name]
+    with in_memory(os.path.join(folder, "state")) as state:
+        for _ in range(rounds):
+            for name, (command, environment) in list(runtimes.items()):
+                try:
+                    times[name].append(run_once(command, os.path.join(state, name), bundle, environment))
+                except RuntimeError as why:
+                    print(f"{name} does not run here: {why}")
+                    del runtimes[name]
     middle = {name: median(t) for name, t in times.items() if name in runtimes}
     for name, seconds in middle.items():
         goal = f", goal {GOAL_OF_CRUN}" if name == "crun" else ""
@@ -130,7 +141,7 @@ class Ours:
         subprocess.run([C8S, "crictl", "-r", self.endpoint, "rmp", "-f", "-a"], capture_output=True)
         self.process.terminate()
         self.process.wait()
-        containerd.Containerd.remove_cgroups(self)
+        tap.remove_cgroups(self.cgroup)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -200,18 +211,15 @@ def bench_cri(program, folder, rounds):
     sides = {"c8s": Ours()}
     if not why:
         sides["containerd"] = containerd.Containerd()
-    for side in sides.values():
-        os.makedirs(os.path.join(side.folder, "state"), exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", os.path.join(side.folder, "state")], check=True)
     try:
         with contextlib.ExitStack() as running:
             for side in sides.values():
+                running.enter_context(in_memory(os.path.join(side.folder, "state")))
                 running.enter_context(side).load(archive)
             bench_pods(program, sides, rounds)
             bench_memory(program, sides)
     finally:
         for side in sides.values():
-            subprocess.run(["umount", "-l", os.path.join(side.folder, "state")], capture_output=True)
             shutil.rmtree(side.folder, ignore_errors=True)
 
 

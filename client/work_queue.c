@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "client/rate.h"
 
-enum { BASE_MS = 5, MAX_MS = 1000 * 1000, QPS = 10, BURST = 100, DOUBLINGS_MAX = 62 };
+enum { BASE_MS = 5, MAX_MS = 1000 * 1000, QPS = 10, BURST = 100, DOUBLINGS_MAX = 62, HIRE_AGAIN_MS = 1000 };
 
 /* Longer waits end then: decades, and far from the end of the clock. Times come from objects, whose owners write what they like. */
 #define AFTER_MAX_MS (INT64_MAX / NS_PER_MS / 4)
@@ -163,25 +163,22 @@ size_t work_queue_length(const struct work_queue *q) { return q->n_waiting; }
 
 /* ---- working ---- */
 
+/* Fibers that work come when there is work and go when there is none: at rest a queue has the stack of its caller only. */
 struct workers {
 	struct work_queue *queue;
 	work_fn *work;
 	void *arg;
+	unsigned n, n_starting; /* of them, those that have not yet taken anything */
 };
 
-static int take(struct work_queue *q, struct entry **ret, struct err *err)
+static struct entry *take(struct work_queue *q)
 {
-	int r = fiber_check(err);
+	struct entry *e = LIST_FIRST(struct entry, &q->waiting, link);
 
-	while (r == 0 && list_empty(&q->waiting))
-		r = fiber_cond_wait(&q->filled, err);
-	if (r < 0)
-		return r;
-	*ret = LIST_FIRST(struct entry, &q->waiting, link);
-	list_remove(&(*ret)->link);
+	list_remove(&e->link);
 	q->n_waiting--;
-	(*ret)->at_work = true;
-	return 0;
+	e->at_work = true;
+	return e;
 }
 
 static void worked(struct entry *e, int r, const struct err *err)
@@ -205,25 +202,40 @@ static void worked(struct entry *e, int r, const struct err *err)
 
 static int worker(void *arg)
 {
-	const struct workers *w = arg;
-	struct entry *e;
-	int r;
+	struct workers *w = arg;
 
-	while ((r = take(w->queue, &e, NULL)) == 0) {
+	w->n_starting--;
+	while (!list_empty(&w->queue->waiting) && fiber_check(NULL) == 0) {
+		struct entry *e = take(w->queue);
 		struct err err = ERR_INIT;
 		worked(e, w->work(entry_key(e), w->arg, &err), &err);
 	}
-	return r;
+	w->n--;
+	return 0;
+}
+
+/* (suspends) One more; without memory for its stack those that are there have to do, or a later try. */
+static int hire(struct workers *w, struct fiber_group *group, struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	if (fiber_group_spawn(group, worker, w, &why, "%s", w->queue->name) < 0) {
+		log_warn("no worker, trying again", KV("queue", w->queue->name), KV("err", &why));
+		return fiber_sleep_ms(HIRE_AGAIN_MS, err);
+	}
+	w->n++;
+	w->n_starting++;
+	return 0;
 }
 
 int work_queue_run(struct work_queue *q, unsigned n, work_fn *work, void *arg, struct err *err)
 {
 	struct workers w = { .queue = q, .work = work, .arg = arg };
 	CLEANUP(fiber_group_done) struct fiber_group workers;
-	int r = 0;
+	int r = fiber_check(err);
 
 	fiber_group_init(&workers);
-	for (unsigned i = 0; r == 0 && i < n; i++)
-		r = fiber_group_spawn(&workers, worker, &w, err, "%s %u", q->name, i);
-	return r < 0 ? r : fiber_group_wait(&workers, err);
+	while (r == 0)
+		r = w.n < n && q->n_waiting > w.n_starting ? hire(&w, &workers, err) : fiber_cond_wait(&q->filled, err);
+	return r;
 }

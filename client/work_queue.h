@@ -35,7 +35,7 @@ unsigned work_queue_failures(const struct work_queue *q, str key);
 size_t work_queue_length(const struct work_queue *q);
 
 /*
- * (suspends, until canceled) n fibers take keys and call work, which may suspend. Success forgets the key; an error is
+ * (suspends, until canceled) Up to n fibers take keys and call work, which may suspend. Success forgets the key; an error is
  * logged and the key comes back; -ERR_CONFLICT comes back without a line in the log.
  */
 typedef int work_fn(str key, void *arg, struct err *err);

@@ -17,6 +17,8 @@
 
 #define REVISION_HASH "controller.kubernetes.io/hash"
 
+enum { CLAIMS_LOOK_MS = 1000 };
+
 struct stateful_sets {
 	struct informer *sets, *pods, *claims, *revisions;
 	struct expectations *expectations;
@@ -376,6 +378,8 @@ static int sync_set(struct work *w, struct err *err)
 		r = truncate_history(w, &revisions, err);
 	else
 		*err = r < 0 ? step_err : status_err;
+	if (w->plan.waits)
+		controller_add_after(w->c, w->key, CLAIMS_LOOK_MS);
 	int64_t min_ready_s = val_int(w->set, spec, minReadySeconds);
 	if (r >= 0 && min_ready_s > 0 && val_int(w->plan.status, readyReplicas) != val_int(w->plan.status, availableReplicas)) {
 		int64_t wait = pods_available_in_ns(v.pods, min_ready_s, v.now_ns);

@@ -127,7 +127,9 @@ static bool plan_replica(struct plan *p, struct val pod)
 		return !p->ordered;
 	}
 	if (!is_created(pod)) {
-		if (!claims_are_going(p, pod))
+		if (claims_are_going(p, pod))
+			p->out->waits = true;
+		else
 			add(p, STATEFUL_CREATE, REPLICAS, pod);
 		return !p->ordered;
 	}

@@ -39,6 +39,7 @@ struct stateful_plan {
 	struct stateful_step *steps;
 	size_t n;
 	bool at_once;
+	bool waits;            /* for claims that are going with a pod: nobody tells when they are gone */
 	struct val status;     /* if all steps succeed */
 };
 

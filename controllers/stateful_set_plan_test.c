@@ -173,3 +173,25 @@ TEST(stateful_set_claims)
 	CHECK_STR(tree_text(&a, stateful_claim(&a, tree(&a, SET(KEEP)), template, 3)),
 		  "{'metadata':{'name':'data-w-3','labels':{'x':'y','app':'w'},'namespace':'ns'},'spec':{'storageClassName':'fast'}}");
 }
+
+/* A claim that its last pod took with it: the next pod waits until it is gone. */
+static struct val going_claim(void *arg, str name)
+{
+	return str_eq(name, STR("data-w-0")) ? tree(arg, "{'metadata':{'ownerReferences':[" BY_POD("w-0", "gone") "]}}") : VAL_EMPTY;
+}
+
+TEST(stateful_set_waits_for_claims_that_go)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct stateful_view v = { .current_revision = STR("r"), .update_revision = STR("r"), .claim = going_claim, .arg = &a };
+	struct stateful_plan p;
+	struct val set = tree(&a, SET(SCALED));
+
+	v.set = val_with(&a, set, tree(&a, "[{'metadata':{'name':'data'}}]"), spec, volumeClaimTemplates);
+	v.current_template = v.update_template = tree(&a, "{'metadata':{'labels':{'app':'w'}},'spec':{}}");
+	stateful_plan_make(&a, &v, &p);
+	CHECK(p.waits && p.n == 0);
+	v.claim = NULL;
+	stateful_plan_make(&a, &v, &p);
+	CHECK(!p.waits && p.n == 1);
+}
