@@ -77,14 +77,14 @@ static str wrong_type(struct request *q, const struct type *type, const struct t
 				    "\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"", STR_ARG(k->kind),
 				    STR_ARG(k->api_version));
 	str internal, version;
-	str_cut(expected->package, '/', &internal, &version);
+	str_cut(expected->package->name, '/', &internal, &version);
 	return arena_printf(q->arena, "converting (" STR_FMT "." STR_FMT ") to (" STR_FMT "." STR_FMT "): unknown conversion",
-			    STR_ARG(type->version), STR_ARG(type->name), STR_ARG(internal), STR_ARG(expected->name));
+			    STR_ARG(type->package->version), STR_ARG(type->name), STR_ARG(internal), STR_ARG(expected->name));
 }
 
 static bool same_kind(const struct type *a, const struct type *b)
 {
-	return a && str_eq(a->name, b->name) && str_eq(a->group, b->group);
+	return a && str_eq(a->name, b->name) && str_eq(a->package->group, b->package->group);
 }
 
 int write_decode_text(struct request *q, str json, const struct type *expected, struct strict_errors *strict, struct val *ret,

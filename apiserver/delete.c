@@ -50,7 +50,7 @@ static int refused(struct removal *m, str what, struct val wanted, str record, c
 				     "Precondition failed: " STR_FMT " in precondition: " STR_FMT
 				     ", " STR_FMT " in object meta: " STR_FMT, STR_ARG(what), STR_ARG(want), STR_ARG(what),
 				     STR_ARG(record));
-	return fail_conflict(q, t->group, t->name, name,
+	return fail_conflict(q, t->package->group, t->name, name,
 			     "the " STR_FMT " in the precondition (" STR_FMT ") does not match the " STR_FMT " in record (" STR_FMT
 			     "). The object might have been %s", STR_ARG(what), STR_ARG(want), STR_ARG(what),
 			     STR_ARG(record), might);

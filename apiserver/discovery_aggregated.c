@@ -144,7 +144,7 @@ static int make(struct request *q, bool core, str name, const struct type *type,
 
 int discovery_aggregated(struct request *q, bool core, const struct type *type, struct err *err)
 {
-	str name = arena_printf(q->arena, "%s " STR_FMT " %d%d", core ? "/api" : "/apis", STR_ARG(type->version), q->accept.media,
+	str name = arena_printf(q->arena, "%s " STR_FMT " %d%d", core ? "/api" : "/apis", STR_ARG(type->package->version), q->accept.media,
 				q->accept.pretty);
 	struct document *doc = documents_find(q->server, name);
 	int r = doc ? 0 : make(q, core, name, type, &doc, err);
@@ -154,6 +154,6 @@ int discovery_aggregated(struct request *q, bool core, const struct type *type, 
 	answer_header(q, STR("cache-control"), STR("public"));
 	/* As Kubernetes: the form is part of the type, so that clients know what they got. */
 	str content_type = arena_printf(q->arena, STR_FMT ";g=apidiscovery.k8s.io;v=" STR_FMT ";as=APIGroupDiscoveryList",
-					STR_ARG(discovery_content_type(q)), STR_ARG(type->version));
+					STR_ARG(discovery_content_type(q)), STR_ARG(type->package->version));
 	return answer_document(q, doc, content_type, err);
 }

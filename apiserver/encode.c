@@ -169,7 +169,7 @@ static int put_table(const struct view *f, struct val v, const struct type *type
 static int fail_shape(const struct type *type, const char *wanted, const char *is, const char *suffix, struct err *err)
 {
 	str package, version;
-	str_cut(type->package, '/', &package, &version);
+	str_cut(type->package->name, '/', &package, &version);
 	return err_set(err, ERR_NOT_ACCEPTABLE, "you requested %s, but the requested object is %s (*" STR_FMT "." STR_FMT "%s)",
 		       wanted, is, STR_ARG(package), STR_ARG(type->name), suffix);
 }
@@ -207,7 +207,7 @@ int view_list_begin(const struct view *f, const struct list_head *head, bool emp
 		buf_add(b, empty ? STR(",\"items\":") : STR(",\"items\":["));
 		return 0;
 	default:
-		put_kind(b, arena_join(a, type->name, STR("List")), type->group, type->version);
+		put_kind(b, arena_join(a, type->name, STR("List")), type->package->group, type->package->version);
 		put_list_meta(head, b);
 		buf_add(b, STR(",\"items\":["));
 		return 0;

@@ -44,11 +44,11 @@ static int begin(struct request *q, const struct inprocess *w, enum request_verb
 		.force = true,
 	};
 	q->path = w->resource;
-	q->endpoint = kind ? kinds_endpoint(&w->server->kinds, w->group, kind->hub->version, w->resource,
+	q->endpoint = kind ? kinds_endpoint(&w->server->kinds, w->group, kind->hub->package->version, w->resource,
 					    w->subresource) : NULL;
 	if (!q->endpoint)
 		return err_set(err, ERR_NOT_FOUND, STR_FMT " are not served", STR_ARG(w->resource));
-	q->version = kind->hub->version;
+	q->version = kind->hub->package->version;
 	return 0;
 }
 

@@ -39,7 +39,7 @@ static struct kind *kind_of(struct kinds *k, const struct resource *r)
 	const struct type *hub = hub_of(r);
 	kind = &k->kinds[k->n_kinds++];
 	*kind = (struct kind){
-		.group = hub->group,
+		.group = hub->package->group,
 		.resource = r->name,
 		.prefix = prefix,
 		.hub = hub,

@@ -88,7 +88,7 @@ int stage_validate(struct request *q, struct err *err)
 	if (r < 0)
 		return r;
 	if (e.n)
-		return fail_invalid(q, q->type->group, q->type->name, val_str(q->object, metadata, name), &e);
+		return fail_invalid(q, q->type->package->group, q->type->name, val_str(q->object, metadata, name), &e);
 	warnings_add(q);
 	if ((r = default_object(q->arena, q->type, q->object, &q->object, err)) < 0)
 		return r;

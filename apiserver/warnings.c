@@ -15,7 +15,7 @@ static const struct warned_kind *warned_kind(const struct type *type)
 	for (size_t i = 0; i < ARRAY_LEN(sets); i++)
 		for (size_t j = 0; j < sets[i]->n; j++) {
 			const struct warned_kind *k = &sets[i]->all[j];
-			if (str_eq(k->kind, type->name) && str_eq(k->group, type->group))
+			if (str_eq(k->kind, type->name) && str_eq(k->group, type->package->group))
 				return k;
 		}
 	return NULL;

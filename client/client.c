@@ -145,7 +145,7 @@ static int check_kind(struct val object, const struct type *type, const char *su
 		version = group;
 		group = STR_NONE;
 	}
-	if (ok && str_eq(group, type->group) && str_eq(version, type->version))
+	if (ok && str_eq(group, type->package->group) && str_eq(version, type->package->version))
 		return 0;
 	return err_set(err, ERR_UNAVAILABLE, "the server answered with \"" STR_FMT "\" in \"" STR_FMT "\" where " STR_FMT
 		       "%s was expected", STR_ARG(str_head(kind, 60)), STR_ARG(str_head(val_str(object, apiVersion), 60)),

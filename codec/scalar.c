@@ -37,8 +37,8 @@ static str kind_go_type(struct arena *a, const struct target *t)
 
 	if (t->kind != KIND_MESSAGE)
 		return names[t->kind];
-	ptrdiff_t slash = str_rchr(t->type->package, '/');
-	return arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(str_skip(t->type->package, (size_t)(slash + 1))),
+	ptrdiff_t slash = str_rchr(t->type->package->name, '/');
+	return arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(str_skip(t->type->package->name, (size_t)(slash + 1))),
 			    STR_ARG(t->type->name));
 }
 

@@ -6,10 +6,12 @@ const struct field_facts schema_no_facts = { .gate = STR_INIT("") };
 
 static bool api_version_is(const struct type *t, str api_version)
 {
-	if (!t->group.n)
-		return str_eq(t->version, api_version);
-	return api_version.n == t->group.n + 1 + t->version.n && str_starts(api_version, t->group) &&
-	       api_version.p[t->group.n] == '/' && str_ends(api_version, t->version);
+	const struct type_package *p = t->package;
+
+	if (!p->group.n)
+		return str_eq(p->version, api_version);
+	return api_version.n == p->group.n + 1 + p->version.n && str_starts(api_version, p->group) &&
+	       api_version.p[p->group.n] == '/' && str_ends(api_version, p->version);
 }
 
 const struct type *schema_kind(str api_version, str kind)
@@ -36,7 +38,7 @@ const struct type *schema_type(str full_name)
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 		const struct type *t = schema_types[middle];
-		int order = str_cmp(t->package, package);
+		int order = str_cmp(t->package->name, package);
 		if (order == 0)
 			order = str_cmp(t->name, name);
 		if (order == 0)
@@ -51,9 +53,8 @@ const struct type *schema_type(str full_name)
 
 str type_api_version(struct arena *a, const struct type *t)
 {
-	if (!t->group.n)
-		return t->version;
-	return arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(t->group), STR_ARG(t->version));
+	const struct type_package *p = t->package;
+	return p->group.n ? arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(p->group), STR_ARG(p->version)) : p->version;
 }
 
 const struct resource *schema_resource(const struct type *type, str subresource)

@@ -110,10 +110,15 @@ enum type_flags {
 	TYPE_DEFAULTS = 1 << 4, /* it or what is in it has a FIELD_DEFAULT */
 };
 
+/* Where types are: thousands of them are in few packages. */
+struct type_package {
+	str name;               /* core/v1: as the schema files and Kubernetes' protobuf packages name it */
+	str group, version;     /* "" and "v1" for core; "apps", "v1"; full group names such as "networking.k8s.io" */
+};
+
 struct type {
 	str name;               /* Pod */
-	str group, version;     /* "" and "v1" for core; "apps", "v1"; full group names such as "networking.k8s.io" */
-	str package;            /* core/v1: as the schema files and Kubernetes' protobuf packages name it */
+	const struct type_package *package;
 	uint8_t form;           /* enum form */
 	uint8_t flags;          /* enum type_flags */
 	uint16_t n_fields, n_wire;
@@ -124,7 +129,7 @@ struct type {
 	const uint16_t *slots;      /* perfect hash: atom -> index + 1, see type_field */
 	str zero_json;          /* the JSON of the zero value */
 	str zero_wire;          /* its protobuf bytes */
-	str description;
+	const char *description;
 };
 
 /* The field of that name, or NULL. */

@@ -41,7 +41,7 @@ TEST(schema_types_are_found_by_name)
 	for (size_t i = 0; i < schema_n_types; i++) {
 		const struct type *t = schema_types[i];
 		struct arena a = ARENA_INIT;
-		str name = arena_printf(&a, STR_FMT "." STR_FMT, STR_ARG(t->package), STR_ARG(t->name));
+		str name = arena_printf(&a, STR_FMT "." STR_FMT, STR_ARG(t->package->name), STR_ARG(t->name));
 		CHECK_ROW(i, schema_type(name) == t);
 		if (t->flags & TYPE_KIND)
 			CHECK_ROW(i, schema_kind(type_api_version(&a, t), t->name) == t);
@@ -234,8 +234,8 @@ TEST(atom_names)
 TEST(schema_every_type_is_described)
 {
 	for (size_t i = 0; i < schema_n_types; i++)
-		if (!schema_types[i]->description.n)
-			fail_msg(STR_FMT "." STR_FMT " has no description", STR_ARG(schema_types[i]->package), STR_ARG(schema_types[i]->name));
+		if (!schema_types[i]->description[0])
+			fail_msg(STR_FMT "." STR_FMT " has no description", STR_ARG(schema_types[i]->package->name), STR_ARG(schema_types[i]->name));
 }
 
 TEST(schema_resources_of_types)

@@ -135,7 +135,7 @@ static struct apply_type table_one(const struct field *f, const struct type *own
 			return table_type(f->type, STRUCT_ATOMIC);
 		return table_type(f->type, f->flags & FIELD_GRANULAR ? STRUCT_GRANULAR : STRUCT);
 	case KIND_JSON:
-		if (owner && str_starts(owner->package, STR("apiextensions/")))
+		if (owner && str_starts(owner->package->name, STR("apiextensions/")))
 			return apply_type_deduced();
 		return apply_type_atomic();
 	case KIND_INT_OR_STRING:

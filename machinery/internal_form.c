@@ -160,7 +160,7 @@ static str go_name(struct arena *a, const struct type *t, atom name)
 			    STR_ARG(str_skip(json, 1)));
 }
 
-static bool is_published(const struct type *t) { return str_starts(t->package, STR("meta/")); }
+static bool is_published(const struct type *t) { return str_starts(t->package->name, STR("meta/")); }
 
 /* ---- making the form ---- */
 

@@ -216,7 +216,7 @@ static void check_field(struct field_errors *e, const struct field_path *at, con
 static void check_object(struct field_errors *e, const struct field_path *at, const struct type *t, struct change c,
 			 unsigned depth)
 {
-	if (depth == VAL_RECURSION_MAX || str_starts(t->package, STR("meta/")))
+	if (depth == VAL_RECURSION_MAX || str_starts(t->package->name, STR("meta/")))
 		return;
 	check_union(e, at, t, c);
 	for (const struct field *f = t->fields; f < t->fields + t->n_fields; f++) {

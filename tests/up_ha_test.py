@@ -405,7 +405,7 @@ def story(t, w):
 
 def main():
     t = tap.Tap()
-    if why := nodes.missing() or (not peers.find("etcd", "etcd-server") and "etcd of Debian's package etcd-server cannot be had"):
+    if why := nodes.missing(registry=False, kubectl=False) or (not peers.find("etcd", "etcd-server") and "etcd of Debian's package etcd-server cannot be had"):
         t.skip("a cluster of several machines", why)
         t.close()
     nodes.own_namespaces()

@@ -122,7 +122,7 @@ static const struct type *type_after(struct val doc, const struct type *before)
 {
 	str version = val_str(doc, apiVersion), kind = val_str(doc, kind);
 	const struct type *type = version.n && kind.n ? schema_kind(version, kind) : before;
-	return type && str_eq(type->name, before->name) && str_eq(type->group, before->group) ? type : NULL;
+	return type && str_eq(type->name, before->name) && str_eq(type->package->group, before->package->group) ? type : NULL;
 }
 
 static int apply_patch(struct hook_call *c, struct val patch, struct val *ret, const struct type **ret_type)
@@ -139,9 +139,9 @@ static int apply_patch(struct hook_call *c, struct val patch, struct val *ret, c
 	*ret_type = type_after(doc, type);
 	if (!*ret_type) {
 		str internal, version, kind = val_str(doc, kind);
-		str_cut(type->package, '/', &internal, &version);
+		str_cut(type->package->name, '/', &internal, &version);
 		(void)err_set(&err, ERR_INTERNAL,
-			      "converting (" STR_FMT "." STR_FMT ") to (" STR_FMT "." STR_FMT "): unknown conversion", STR_ARG(type->version), STR_ARG(kind), STR_ARG(internal), STR_ARG(type->name));
+			      "converting (" STR_FMT "." STR_FMT ") to (" STR_FMT "." STR_FMT "): unknown conversion", STR_ARG(type->package->version), STR_ARG(kind), STR_ARG(internal), STR_ARG(type->name));
 		return broken(c, &err);
 	}
 	r = val_canonical(a, doc, *ret_type, NULL, ret, &err);

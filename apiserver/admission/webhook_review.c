@@ -118,7 +118,7 @@ static struct val text_of(str s) { return s.n ? val_of_str(s) : VAL_EMPTY; }
 
 static struct val kind_of(struct arena *a, const struct type *t)
 {
-	return OBJECT(a, F(group, text_of(t->group)), F(version, text_of(t->version)), F(kind, text_of(t->name)));
+	return OBJECT(a, F(group, text_of(t->package->group)), F(version, text_of(t->package->version)), F(kind, text_of(t->name)));
 }
 
 static struct val resource_of(struct arena *a, str group, str version, str resource)
@@ -199,7 +199,7 @@ int hook_response_decode(struct arena *a, str body, const struct type *review, s
 		return err_set(err, ERR_BAD_REQUEST, STR_FMT, STR_ARG(val_str(*ret, message)));
 	if (type == TYPE(admission_v1, AdmissionReview) || type == TYPE(admission_v1beta1, AdmissionReview))
 		return err_set(err, ERR_BAD_REQUEST, "converting (" STR_FMT ".AdmissionReview) to (" STR_FMT
-			       ".AdmissionReview): unknown conversion", STR_ARG(type->version), STR_ARG(review->version));
+			       ".AdmissionReview): unknown conversion", STR_ARG(type->package->version), STR_ARG(review->package->version));
 	return err_set(err, ERR_BAD_REQUEST, "no kind \"" STR_FMT "\" is registered for version \"" STR_FMT
 		       "\" in scheme \"pkg/util/webhook/client.go:71\"", STR_ARG(kind.kind), STR_ARG(kind.api_version));
 }

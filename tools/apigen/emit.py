@@ -278,12 +278,12 @@ class SourceFile:
             wire = self.shared("struct wire %s[]", "wire", body)
         flags = [name for name, on in (("TYPE_KIND", t.kind), ("TYPE_LIST", is_list(t)), ("TYPE_PROTO3", t.package.proto),
                                        ("TYPE_ATOMIC", t.atomic), ("TYPE_DEFAULTS", t.defaults)) if on]
-        group, version = split_api_version(t.api_version)
-        head = ", ".join(c_str(s) for s in (t.name, group, version, t.package.name))
+        places = ", ".join(map(c_str, (t.package.name, *split_api_version(t.api_version))))
+        package = self.shared("struct type_package %s", "package", f"{{ {places} }}")
         self.out.append(
-            f"const struct type {c_type(t)} = {{\n\t{head},\n\t{SIMPLE_FORMS[t.form]}, {' | '.join(flags) or 0}, {len(t.fields)}, "
+            f"const struct type {c_type(t)} = {{\n\t{c_str(t.name)}, &{package},\n\t{SIMPLE_FORMS[t.form]}, {' | '.join(flags) or 0}, {len(t.fields)}, "
             f"{len(t.wire)}, {len(table) - 1}, {mult}u, {fields}, {wire}, {slots},\n"
-            f"\t{c_str(t.zero_json)},\n\t{c_str(t.zero_wire)},\n\t{c_str(t.description)},\n}};\n\n")
+            f"\t{c_str(t.zero_json)},\n\t{c_str(t.zero_wire)},\n\t{c_string(t.description or '')},\n}};\n\n")
 
 
 def is_list(t):
