@@ -7,16 +7,17 @@
 
 #include "base/file.h"
 
-static void close_fd(int *fd)
+void fd_closep(int *fd)
 {
 	if (*fd >= 0)
-		close(*fd);
+		(void)close(*fd);
+	*fd = -1;
 }
 
 int file_read(const char *path, struct buf *b, struct err *err)
 {
 	char chunk[2048];
-	CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return err_sys(err, errno, "%s", path);
@@ -55,7 +56,7 @@ static int sync_directory_of(const char *path)
 	ptrdiff_t slash = str_rchr(str_of(path), '/');
 
 	buf_add(&dir, slash < 0 ? STR(".") : str_head(str_of(path), slash ? (size_t)slash : 1));
-	CLEANUP(close_fd) int fd = open(dir.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int fd = open(dir.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -1 : fsync(fd);
 }
 
@@ -73,7 +74,7 @@ static bool is_special(const char *path)
  */
 static int write_special(const char *path, str content, struct err *err)
 {
-	CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	CLEANUP(fd_closep) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || fcntl(fd, F_SETFL, 0) < 0)
@@ -94,7 +95,7 @@ static int write_whole(const char *path, str content, mode_t mode, bool sync, st
 	buf_addf(&tmp, "%s.XXXXXX", path);
 	if ((r = buf_check(&tmp, "the path of a file", err)) < 0)
 		return r;
-	CLEANUP(close_fd) int fd = mkostemp(tmp.p, O_CLOEXEC);
+	CLEANUP(fd_closep) int fd = mkostemp(tmp.p, O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, errno, "%s", path);
 	r = file_write_fd(fd, content, -1, path, err);

@@ -24,4 +24,7 @@ int file_write_fd(int fd, str data, int64_t at, const char *name, struct err *er
 /* Makes the directory and those above it that are missing; the last one gets exactly this mode when it is made. */
 int file_make_dirs(const char *path, mode_t mode, struct err *err);
 
+/* Closes a descriptor and forgets it; -1 is none. In the form that CLEANUP takes. */
+void fd_closep(int *fd);
+
 #endif

@@ -99,3 +99,15 @@ TEST(file_write_leaves_devices)
 	CHECK_INT(unlink(path), 0);
 	CHECK_INT(rmdir(dir), 0);
 }
+
+TEST(fd_closep)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), was = fd;
+
+	CHECK(fd >= 0);
+	for (size_t i = 0; i < 2; i++) { /* none is fine */
+		fd_closep(&fd);
+		CHECK_INT(fd, -1);
+		CHECK(fcntl(was, F_GETFD) < 0 && errno == EBADF);
+	}
+}

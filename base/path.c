@@ -21,14 +21,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/file.h"
 
 enum { TRIES_MAX = 128, LINKS_MAX = 40, REMOVE_DEPTH_MAX = 65536, PROC_ROOT_INODE = 1 };
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 static int fail(struct err *err, int sys, const char *path)
 {
@@ -154,7 +149,7 @@ int path_create(int tree, const char *path, int flags, mode_t mode, struct err *
 		int fd = flags & O_EXCL ? -1 : open_inside(tree, path, flags & ~O_CREAT);
 		if (fd >= 0 || (!(flags & O_EXCL) && errno != ENOENT))
 			return fd < 0 ? fail(err, errno, path) : fd;
-		CLEANUP(close_fd) int parent = path_open_parent(tree, path, &name, err);
+		CLEANUP(fd_closep) int parent = path_open_parent(tree, path, &name, err);
 		if (parent < 0)
 			return parent;
 		fd = openat(parent, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -195,7 +190,7 @@ static int make_part(int tree, size_t begin, size_t end, mode_t mode, struct buf
 		return ENAMETOOLONG;
 	memcpy(name, path->p + begin, end - begin);
 	name[end - begin] = '\0';
-	CLEANUP(close_fd) int parent = open_folder(tree, str_span(path->p, begin));
+	CLEANUP(fd_closep) int parent = open_folder(tree, str_span(path->p, begin));
 	if (parent < 0)
 		return errno;
 	if (mkdirat(parent, name, mode) == 0)
@@ -220,7 +215,7 @@ static int mkdirs_walk(int tree, mode_t mode, struct buf *path)
 			;
 		if (begin == end)
 			break;
-		CLEANUP(close_fd) int there = open_folder(tree, str_span(path->p, end));
+		CLEANUP(fd_closep) int there = open_folder(tree, str_span(path->p, end));
 		if (there < 0 && errno != ENOENT)
 			return -1;
 		int sys = there < 0 ? make_part(tree, begin, end, mode, path) : 0;
@@ -274,7 +269,7 @@ static int open_proc_top(void)
 /* One that nobody else sees, and over which nothing is mounted. */
 static int open_private_proc(void)
 {
-	CLEANUP(close_fd) int config = fsopen("proc", FSOPEN_CLOEXEC);
+	CLEANUP(fd_closep) int config = fsopen("proc", FSOPEN_CLOEXEC);
 
 	if (config < 0 || fsconfig(config, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -1;
@@ -284,11 +279,11 @@ static int open_private_proc(void)
 int path_open_proc(const char *path, int flags, struct err *err)
 {
 	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-	CLEANUP(close_fd) int top = open_proc_top();
+	CLEANUP(fd_closep) int top = open_proc_top();
 	int fd = top < 0 ? -1 : open_how(top, path, flags, 0, resolve);
 
 	if (fd < 0 && errno == EXDEV) {
-		CLEANUP(close_fd) int own = open_private_proc();
+		CLEANUP(fd_closep) int own = open_private_proc();
 		fd = own < 0 ? -1 : open_how(own, path, flags, 0, resolve);
 	}
 	return fd < 0 ? err_wrap(err, fail(err, errno, path), "/proc") : fd;
@@ -341,7 +336,7 @@ static int removal_files(struct removal *m, const char **ret_name)
 	*ret_name = NULL;
 	if (!dir) {
 		sys = errno;
-		close_fd(&copy);
+		fd_closep(&copy);
 		return sys;
 	}
 	while (!sys && !*ret_name && (errno = 0, d = readdir(dir))) {
@@ -401,7 +396,7 @@ static int removal_run(struct removal *m)
 int path_remove(int tree, const char *path, struct err *err)
 {
 	const char *name;
-	CLEANUP(close_fd) int parent = path_open_parent(tree, path, &name, err);
+	CLEANUP(fd_closep) int parent = path_open_parent(tree, path, &name, err);
 
 	if (parent < 0)
 		return parent;
@@ -413,7 +408,7 @@ int path_remove(int tree, const char *path, struct err *err)
 	int sys = removal_enter(&m, parent, name);
 	if (!sys)
 		sys = removal_run(&m);
-	close_fd(&m.fd);
+	fd_closep(&m.fd);
 	arena_done(&m.arena);
 	if (!sys && unlinkat(parent, name, AT_REMOVEDIR) < 0)
 		sys = errno;

@@ -12,6 +12,7 @@
 
 #include "base/fiber.h"
 #include "base/fiber_io.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 struct process {
@@ -22,13 +23,6 @@ struct process {
 };
 
 /* ---- Start ---- */
-
-static void close_fdp(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd);
-	*fd = -1;
-}
 
 /* What posix_spawn needs, built step by step; sys keeps the first errno. */
 struct plan {
@@ -57,7 +51,7 @@ static void plan_done(struct plan *p)
 {
 	(void)posix_spawn_file_actions_destroy(&p->actions);
 	(void)posix_spawnattr_destroy(&p->attr);
-	close_fdp(&p->cwd);
+	fd_closep(&p->cwd);
 	while (p->n_copies)
 		(void)close(p->copies[--p->n_copies]);
 }
@@ -211,8 +205,8 @@ struct pipes {
 static void pipes_done(struct pipes *p)
 {
 	for (int i = 0; i < 3; i++) {
-		close_fdp(&p->ours[i]);
-		close_fdp(&p->theirs[i]);
+		fd_closep(&p->ours[i]);
+		fd_closep(&p->theirs[i]);
 	}
 }
 
@@ -240,7 +234,7 @@ static int feed(int *fd, str *input, struct err *err)
 		*input = str_skip(*input, (size_t)n);
 	/* A child need not read all that it is given. */
 	if (input->n == 0 || (n < 0 && errno == EPIPE))
-		close_fdp(fd);
+		fd_closep(fd);
 	return 0;
 }
 
@@ -255,7 +249,7 @@ static int collect(int *fd, struct buf *b, const char *what, struct err *err)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : err_sys(err, errno, "read from the child");
 	if (n == 0)
-		close_fdp(fd);
+		fd_closep(fd);
 	else if (room)
 		buf_commit(b, (size_t)n);
 	else
@@ -297,9 +291,9 @@ int process_run(const struct process_spec *spec, str input, size_t max, struct p
 		with_pipes.fds[i] = pipes.theirs[i];
 	r = process_spawn(&with_pipes, &p, err);
 	for (int i = 0; i < 3; i++)
-		close_fdp(&pipes.theirs[i]);
+		fd_closep(&pipes.theirs[i]);
 	if (input.n == 0)
-		close_fdp(&pipes.ours[0]);
+		fd_closep(&pipes.ours[0]);
 	if (r == 0)
 		r = talk(&pipes, input, ret_output, err);
 	if (r == 0)

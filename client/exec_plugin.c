@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fiber_io.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/process.h"
 #include "client/credentials.h"
@@ -130,12 +131,6 @@ static int fail_to_start(struct val config, bool hint, struct err *err)
 		       text.n ? "\n\n" : "", STR_ARG(text));
 }
 
-static void closep(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd);
-}
-
 /* (suspends) All that it prints, until it has ended. */
 static int collect(struct process *p, int fd, str command, struct buf *out, struct err *err)
 {
@@ -167,8 +162,8 @@ static int run(struct arena *a, struct val config, const char *info, bool intera
 	struct err why = ERR_INIT;
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return err_sys(err, errno, "make a pipe");
-	CLEANUP(closep) int from = pipe_fds[0];
-	CLEANUP(closep) int to = pipe_fds[1];
+	CLEANUP(fd_closep) int from = pipe_fds[0];
+	CLEANUP(fd_closep) int to = pipe_fds[1];
 	/* Only ours: the program's end is an open file of its own. */
 	if (fcntl(from, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(err, errno, "make a pipe");

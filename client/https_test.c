@@ -1,6 +1,7 @@
 /* TLS, certificates that change, and proxies: with a server and proxies on the loop of the test. */
 #include "client/client.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "client/folder_testing.h"
 #include "client/script_testing.h"
@@ -10,6 +11,17 @@
 #include "net/test_certs.h"
 
 #define POD "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"web\"}}"
+
+static int listen_somewhere(uint16_t *ret_port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t n = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	CHECK(bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, 10) == 0);
+	CHECK_INT(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+	*ret_port = ntohs(a.sin_port);
+	return fd;
+}
 
 /* ---- a server that tells who asks ---- */
 
@@ -24,6 +36,7 @@ struct tls_server {
 	int requests;
 	bool holds;                  /* watches are not answered while it is so */
 	bool slow;                   /* the others neither */
+	int hung;                    /* so many of the first are not answered at all while it is so */
 	int status;                  /* of answers to other requests; 0: 200 */
 };
 
@@ -41,11 +54,11 @@ static int handle(struct http_exchange *x, void *arg)
 	struct tls_server *s = arg;
 	const struct http_header json = { STR_INIT("content-type"), STR_INIT("application/json") };
 	s->peer[0] = '\0';
-	s->requests++;
+	int number = s->requests++;
 	if (x->peer->certificate)
 		(void)X509_NAME_get_text_by_NID(X509_get_subject_name(x->peer->certificate), NID_commonName, s->peer, sizeof(s->peer));
 	if (str_find(x->query, STR("watch=true")) < 0) {
-		while (s->slow)
+		while (s->slow || number < s->hung)
 			if (fiber_sleep_ms(1, NULL) < 0)
 				return 0;
 		http_answer(x, s->status ? s->status : 200, &json, 1, STR(POD));
@@ -113,6 +126,31 @@ static str get(struct tls_server *s, struct client *c)
 	return arena_printf(&s->folder.arena, "ok %s", s->peer);
 }
 
+/* ---- time ---- */
+
+/* In step with the real one, which packets take, but many times as fast. */
+static int run_time(void *arg)
+{
+	(void)arg;
+	while (fiber_sleep_ms(10, NULL) == 0)
+		(void)usleep(100);
+	return 0;
+}
+
+static struct fiber *fast_time_begin(void)
+{
+	clock_virtual_set(1000 * NS_PER_S, clock_wall_ns());
+	return start(run_time, NULL);
+}
+
+static void fast_time_end(struct fiber *time)
+{
+	(void)fiber_stop(time);
+	clock_virtual_off();
+}
+
+static int64_t seconds_since(int64_t begin_ns) { return (clock_now_ns() - begin_ns) / NS_PER_S; }
+
 /* ---- many calls at once ---- */
 
 enum { MANY = 200, AT_ONCE = 32 };
@@ -145,6 +183,45 @@ FIBER_TEST(https_opens_few_connections)
 	CHECK_INT(s.requests, MANY + 1);
 	CHECK(http_server_stats(s.server).accepted <= AT_ONCE + 1);
 	client_free(c);
+	tls_server_done(&s);
+}
+
+/* All places are taken by calls that hang: the next ones wait a little, and go ahead. */
+FIBER_TEST(https_calls_that_hang_do_not_stop_others)
+{
+	enum { OTHERS = 10 };
+	struct tls_server s;
+	struct fiber *hanging[AT_ONCE], *others[OTHERS];
+	tls_server_init(&s);
+	struct fiber *time = fast_time_begin();
+	const struct client_config config = config_of(&s);
+	struct client *c = client_of(&config);
+	s.hung = AT_ONCE;
+	for (int i = 0; i < AT_ONCE; i++)
+		hanging[i] = start(get_one, c);
+	while (s.requests < AT_ONCE)
+		CHECK_INT(fiber_sleep_ms(1, NULL), 0);
+	int64_t begin_ns = clock_now_ns();
+	{ /* who has less time than that is told so */
+		DEADLINE_SCOPE(500);
+		CHECK_INT(get_one(c), -ERR_TIMEOUT);
+	}
+	CHECK_INT(s.requests, AT_ONCE);
+	for (int i = 0; i < OTHERS; i++)
+		others[i] = start(get_one, c);
+	{
+		DEADLINE_SCOPE(20000);
+		CHECK_STR(get(&s, c), "ok ");
+		for (int i = 0; i < OTHERS; i++)
+			CHECK_INT(join(others[i]), 0);
+	}
+	CHECK(seconds_since(begin_ns) >= 1); /* they had waited */
+	CHECK_INT(s.requests, AT_ONCE + 1 + OTHERS);
+	s.hung = 0;
+	for (int i = 0; i < AT_ONCE; i++)
+		CHECK_INT(join(hanging[i]), 0);
+	client_free(c);
+	fast_time_end(time);
 	tls_server_done(&s);
 }
 
@@ -220,12 +297,13 @@ FIBER_TEST(https_follows_certificates_in_files)
 struct opening {
 	struct client *client;
 	struct client_watch *watch;
+	bool shared;
 };
 
 static int open_watch(void *arg)
 {
 	struct opening *o = arg;
-	return client_watch(o->client, TYPE(core_v1, Pod), NULL, &o->watch, NULL);
+	return client_watch(o->client, TYPE(core_v1, Pod), &(struct client_watch_options){ .shared = o->shared }, &o->watch, NULL);
 }
 
 /* A watch whose answer comes when the certificate has changed belongs to the old one, too. */
@@ -371,6 +449,146 @@ FIBER_TEST(https_leaves_a_server_that_is_not_well)
 	tls_server_done(&one);
 }
 
+/* One that nobody can talk to any more. */
+struct dead_server {
+	int fd;
+	uint16_t port;
+	struct fiber *fiber;
+};
+
+/* Hangs up before there is TLS: it cannot know what was to be asked. */
+static int hang_up(void *arg)
+{
+	const struct dead_server *d = arg;
+	for (int fd; (fd = fiber_accept(d->fd, NULL, NULL)) >= 0;)
+		close(fd);
+	return 0;
+}
+
+/* It is cut off unless it hangs up: connections are made, by the kernel, and nothing comes of them. */
+static void dead_server_init(struct dead_server *d, bool hangs_up)
+{
+	*d = (struct dead_server){ 0 };
+	d->fd = listen_somewhere(&d->port);
+	if (hangs_up)
+		d->fiber = start(hang_up, d);
+}
+
+static void dead_server_done(struct dead_server *d)
+{
+	if (d->fiber)
+		(void)fiber_stop(d->fiber);
+	close(d->fd);
+}
+
+/* The client of a dead server that knows where else to go. */
+static struct client *client_of_dead(const struct dead_server *d, struct tls_server *other)
+{
+	struct arena *a = &other->folder.arena;
+	const struct client_config config = { .insecure = true, .server = arena_printf(a, "https://127.0.0.1:%u", d->port),
+		.servers_file = str_of(put_file(&other->folder, "servers", config_of(other).server.p, 0600)) };
+	return client_of(&config);
+}
+
+static int create_one(void *arg)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	return client_create(arg, TYPE(core_v1, Pod), OBJECT(&a, F(metadata, OBJECT(&a, F(name, VAL_LIT("web")), F(namespace, VAL_LIT("ns"))))), NULL, NULL,
+			     NULL);
+}
+
+/* Writes as well: it has not seen them. All of them, and before anybody else gives up. */
+FIBER_TEST(https_calls_go_on_when_a_server_is_cut_off)
+{
+	enum { CALLS = 3 };
+	struct tls_server two;
+	struct dead_server one;
+	struct fiber *calls[CALLS];
+	tls_server_init(&two);
+	dead_server_init(&one, false);
+	struct fiber *time = fast_time_begin();
+	struct client *c = client_of_dead(&one, &two);
+	int64_t begin_ns = clock_now_ns();
+	for (int i = 0; i < CALLS; i++)
+		calls[i] = start(create_one, c);
+	for (int i = 0; i < CALLS; i++)
+		CHECK_INT(join(calls[i]), 0);
+	CHECK(seconds_since(begin_ns) < 10);
+	CHECK_INT(two.requests, CALLS);
+	client_free(c);
+	fast_time_end(time);
+	dead_server_done(&one);
+	tls_server_done(&two);
+}
+
+/* A watch that waits for a connection to share begins elsewhere as soon as somebody has found out. */
+FIBER_TEST(https_watches_do_not_wait_for_a_server_that_was_left)
+{
+	struct tls_server two;
+	struct dead_server one;
+	tls_server_init(&two);
+	dead_server_init(&one, false);
+	struct fiber *time = fast_time_begin();
+	struct opening o = { .client = client_of_dead(&one, &two), .shared = true };
+	int64_t begin_ns = clock_now_ns();
+	struct fiber *waiting = start(open_watch, &o);
+	fiber_settle();
+	CHECK_STR(get(&two, o.client), "ok ");
+	CHECK_INT(join(waiting), 0);
+	CHECK(seconds_since(begin_ns) < 10);
+	CHECK_INT(two.requests, 2);
+	client_watch_free(o.watch);
+	client_free(o.client);
+	fast_time_end(time);
+	dead_server_done(&one);
+	tls_server_done(&two);
+}
+
+/* What another server says counts, and is not asked for again. */
+FIBER_TEST(https_believes_the_server_after_one_that_hung_up)
+{
+	struct tls_server two;
+	struct dead_server one;
+	tls_server_init(&two);
+	dead_server_init(&one, true);
+	struct client *c = client_of_dead(&one, &two);
+	two.status = 404;
+	CHECK(str_starts(get(&two, c), STR("404: ")));
+	CHECK_INT(two.requests, 1);
+	client_free(c);
+	dead_server_done(&one);
+	tls_server_done(&two);
+}
+
+/* Nobody can tell whether a server has done what it was asked for before it died: whoever asked has to find out. */
+FIBER_TEST(https_does_not_repeat_what_may_have_been_done)
+{
+	struct tls_server one, two;
+	tls_server_init(&one);
+	tls_server_init(&two);
+	struct client_config config = config_of(&one);
+	config.insecure = true;
+	config.ca = STR_NONE;
+	config.servers_file = str_of(put_file(&one.folder, "servers", config_of(&two).server.p, 0600));
+	struct client *c = client_of(&config);
+	one.slow = true;
+	struct fiber *writes = start(create_one, c), *reads = start(get_one, c);
+	while (one.requests < 2)
+		CHECK_INT(fiber_sleep_ms(1, NULL), 0);
+	(void)fiber_stop(TAKE(one.fiber));
+	http_server_free(TAKE(one.server));
+	CHECK_INT(join(writes), -ERR_UNAVAILABLE);
+	CHECK_INT(two.requests, 0);
+	/* To read once more does no harm. */
+	CHECK_INT(join(reads), 0);
+	CHECK_INT(two.requests, 1);
+	CHECK_INT(create_one(c), 0);
+	CHECK_INT(two.requests, 2);
+	client_free(c);
+	tls_server_done(&two);
+	tls_server_done(&one);
+}
+
 /* ---- proxies ---- */
 
 struct proxy {
@@ -493,13 +711,8 @@ static int accept_proxy(void *arg)
 
 static void proxy_init(struct proxy *p, uint16_t target)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t n = sizeof(a);
 	*p = (struct proxy){ .target = target };
-	p->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	CHECK(bind(p->fd, (struct sockaddr *)&a, n) == 0 && listen(p->fd, 10) == 0);
-	CHECK_INT(getsockname(p->fd, (struct sockaddr *)&a, &n), 0);
-	p->port = ntohs(a.sin_port);
+	p->fd = listen_somewhere(&p->port);
 	fiber_group_init(&p->fibers);
 	p->fiber = start(accept_proxy, p);
 }

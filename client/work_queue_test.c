@@ -75,6 +75,25 @@ FIBER_TEST(work_queue_never_gives_a_key_to_two_workers)
 	scene_end(&s, f);
 }
 
+FIBER_TEST(work_queue_has_workers_while_there_is_work)
+{
+	struct scene s;
+	scene_begin(&s, &(struct work_queue_options){ .name = "test" });
+	s.takes_ms = 100;
+	struct fiber *f = start(work_with_two, &s);
+	fiber_settle();
+	unsigned at_rest = loop_fibers(loop_self());
+	for (char key[] = "a"; key[0] < 'e'; key[0]++)
+		work_queue_add(s.queue, str_of(key));
+	fiber_settle();
+	CHECK_INT(s.at_work, 2);
+	CHECK_INT(loop_fibers(loop_self()), at_rest + 2);
+	CHECK_INT(fiber_sleep_ms(1000, NULL), 0);
+	CHECK_STR(buf_str(&s.log), "a@0 b@0 c@100 d@100 ");
+	CHECK_INT(loop_fibers(loop_self()), at_rest);
+	scene_end(&s, f);
+}
+
 FIBER_TEST(work_queue_backs_off_per_key_and_forgets)
 {
 	struct scene s;

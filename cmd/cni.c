@@ -146,9 +146,12 @@ static int run_routes(struct cni_args *a, struct err *err)
 
 	if (!a->address)
 		return err_set(err, ERR_BAD_REQUEST, "routes needs --address, this node's own");
-	for (size_t i = 1; i < a->n; i++)
-		if (!str_cut(str_of(a->positional[i]), '=', &routes[i - 1].pod_cidr, &routes[i - 1].node_address))
+	for (size_t i = 1; i < a->n; i++) {
+		struct cni_route *route = &routes[i - 1];
+		*route = (struct cni_route){ 0 };
+		if (!str_cut(str_of(a->positional[i]), '=', &route->pod_cidr, &route->node_address))
 			return err_set(err, ERR_BAD_REQUEST, "'%s' is not RANGE=ADDRESS", a->positional[i]);
+	}
 	return cni_routes_sync(a->cni, a->address, routes, a->n - 1, err);
 }
 

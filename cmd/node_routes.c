@@ -4,6 +4,7 @@
  */
 #include "cmd/node_routes.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fiber.h"
@@ -23,7 +24,7 @@ struct node_routes {
 	struct informer_listener listener;
 	struct fiber_cond wake;
 	bool changed;
-	bool failed;                  /* so that a failure that lasts is told once */
+	struct err told;              /* so that a failure that lasts is told once */
 };
 
 /* ---- what shall be ---- */
@@ -37,7 +38,15 @@ static str address_of(struct val node)
 	return STR_NONE;
 }
 
-void node_routes_plan(struct arena *a, const struct val *nodes, size_t n, str own_name, const char **ret_own, struct cni_route **ret, size_t *ret_n)
+/* The oldest first, as the server has made them: a node that names the range of another one has come later. */
+static int by_age(const void *a, const void *b)
+{
+	const struct val *x = a, *y = b;
+	int order = str_cmp(val_str(*x, metadata, creationTimestamp), val_str(*y, metadata, creationTimestamp));
+	return order ? order : str_cmp(val_str(*x, metadata, name), val_str(*y, metadata, name));
+}
+
+void node_routes_plan(struct arena *a, struct val *nodes, size_t n, str own_name, const char **ret_own, struct cni_route **ret, size_t *ret_n)
 {
 	size_t most = 0;
 
@@ -46,16 +55,17 @@ void node_routes_plan(struct arena *a, const struct val *nodes, size_t n, str ow
 	for (size_t i = 0; i < n; i++)
 		most += val_len(val_get(nodes[i], spec, podCIDRs));
 	*ret = ARENA_ARRAY(a, struct cni_route, most + 1);
+	if (n)
+		qsort(nodes, n, sizeof(*nodes), by_age);
 	for (size_t i = 0; i < n; i++) {
 		str address = address_of(nodes[i]);
 		if (!address.n)
 			continue; /* its kubelet has not said anything yet */
-		if (str_eq(val_str(nodes[i], metadata, name), own_name)) {
+		bool own = str_eq(val_str(nodes[i], metadata, name), own_name);
+		if (own)
 			*ret_own = arena_str(a, address).p;
-			continue;
-		}
 		VAL_EACH(cidr, val_get(nodes[i], spec, podCIDRs))
-			(*ret)[(*ret_n)++] = (struct cni_route){ arena_str(a, val_as_str(*cidr)), arena_str(a, address) };
+			(*ret)[(*ret_n)++] = (struct cni_route){ arena_str(a, val_as_str(*cidr)), arena_str(a, address), own };
 	}
 }
 
@@ -129,10 +139,11 @@ static int keep_routes(struct node_routes *x, struct err *err)
 		r = sync_routes(x, &why);
 		if (r < 0 && fiber_check(err) < 0)
 			return -ERR_CANCELED;
-		if (r < 0 && !x->failed)
-			log_warn("pods of other nodes cannot all be reached, trying again", KV("err", &why));
-		x->failed = r < 0;
-		if ((r = pause_ms(x, x->failed ? AGAIN_MS : LOOK_MS, err)) < 0)
+		bool refused = r == -ERR_INVALID;
+		if (r < 0 && !str_eq(err_str(&why), err_str(&x->told)))
+			log_warn(refused ? "a node says that it has pods which it cannot have" : "pods of other nodes cannot all be reached, trying again", KV("err", &why));
+		x->told = why;
+		if ((r = pause_ms(x, r < 0 && !refused ? AGAIN_MS : LOOK_MS, err)) < 0)
 			return r;
 	}
 }
@@ -144,7 +155,8 @@ static struct val keep(struct arena *a, struct val node)
 {
 	struct val meta = val_get(node, metadata);
 
-	return OBJECT(a, F(metadata, OBJECT(a, F(name, val_get(meta, name)), F(resourceVersion, val_get(meta, resourceVersion)))),
+	return OBJECT(a, F(metadata, OBJECT(a, F(name, val_get(meta, name)), F(resourceVersion, val_get(meta, resourceVersion)),
+					     F(creationTimestamp, val_get(meta, creationTimestamp)))),
 		      F(spec, OBJECT(a, F(podCIDRs, val_get(node, spec, podCIDRs)))), F(status, OBJECT(a, F(addresses, val_get(node, status, addresses)))));
 }
 

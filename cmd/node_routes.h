@@ -23,7 +23,10 @@ struct node_routes_options {
  */
 int node_routes_run(const struct node_routes_options *o, struct err *err);
 
-/* What the list of nodes comes down to, in the arena. *ret_own: our address; NULL: we are not among them, or have none yet. */
-void node_routes_plan(struct arena *a, const struct val *nodes, size_t n, str own_name, const char **ret_own, struct cni_route **ret, size_t *ret_n);
+/*
+ * What the list of nodes, which is put in order of their age, comes down to, in the arena; our own ranges are in it. *ret_own: our address; NULL:
+ * we are not among them, or have none yet.
+ */
+void node_routes_plan(struct arena *a, struct val *nodes, size_t n, str own_name, const char **ret_own, struct cni_route **ret, size_t *ret_n);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/fiber.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "client/client.h"
@@ -92,18 +93,6 @@ static int load_images(const struct upping *u, struct err *err)
 	if (r == 0)
 		step(u, "%d images of %s are on the node", n, c->settings.images);
 	return r;
-}
-
-/* Before anything is made. A cluster that runs has its ports, of course: that it runs is said first. */
-static int check(const struct upping *u, struct err *err)
-{
-	struct up_findings findings;
-	int r = up_check_stopped(&u->cluster, err);
-
-	if (r < 0)
-		return r;
-	up_look(u->cluster.arena, &u->cluster, &findings);
-	return up_check(&findings, err);
 }
 
 static int join(struct upping *u, struct err *err)
@@ -276,25 +265,35 @@ static bool is_other_program(const struct up_cluster *c, pid_t pid)
 	       (own.st_ino != other.st_ino || own.st_dev != other.st_dev);
 }
 
-/* Blocks. The cluster of another c8s becomes ours; its containers run on. */
-static int take_over(const struct upping *u, struct err *err)
+/*
+ * Before anything is made or stopped: whoever is refused leaves the machine as it is. *ret_replaced: the supervisor whose place we take; 0: nobody's.
+ * That a cluster runs already is said before what it has, above all its ports, could be.
+ */
+static int check(const struct upping *u, pid_t *ret_replaced, struct err *err)
 {
 	const struct up_cluster *c = &u->cluster;
+	struct up_findings findings;
 	pid_t pid = 0;
+	int r = 0;
 
-	if (!up_running(c, &pid) || pid <= 0 || !is_other_program(c, pid))
+	*ret_replaced = up_running(c, &pid) && pid > 0 && is_other_program(c, pid) ? pid : 0;
+	if (!*ret_replaced && (r = up_check_stopped(c, err)) < 0)
+		return r;
+	up_look(c->arena, c, &findings);
+	if ((r = up_check(&findings, err)) == 0 && (r = up_check_name(c, err)) == 0 && !c->settings.server)
+		r = up_check_pki(c, err);
+	return r;
+}
+
+/* Blocks. The cluster of another c8s becomes ours; its containers run on. */
+static int take_over(const struct upping *u, pid_t pid, struct err *err)
+{
+	if (!pid)
 		return 0;
-	int fd = pidfd_open(pid, 0);
-	if (fd < 0 || kill(pid, SIGTERM) < 0) {
-		int sys = errno;
-		if (fd >= 0)
-			(void)close(fd);
-		return sys == ESRCH ? 0 : err_sys(err, sys, "stopping the supervisor (pid %d)", pid);
-	}
-	struct pollfd ended = { .fd = fd, .events = POLLIN };
-	int n = poll(&ended, 1, TAKE_OVER_MS);
-	(void)close(fd);
-	if (n <= 0)
+	CLEANUP(fd_closep) int fd = pidfd_open(pid, 0);
+	if (fd < 0 || kill(pid, SIGTERM) < 0)
+		return errno == ESRCH ? 0 : err_sys(err, errno, "stopping the supervisor (pid %d)", pid);
+	if (poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, TAKE_OVER_MS) <= 0)
 		return err_set(err, ERR_TIMEOUT, "the supervisor (pid %d) does not stop", pid);
 	step(u, "the c8s that ran here (pid %d) is replaced by this one", pid);
 	return 0;
@@ -305,10 +304,10 @@ static int take_over(const struct upping *u, struct err *err)
 static int run_cluster(struct upping *u, struct err *err)
 {
 	const struct up_cluster *c = &u->cluster;
+	pid_t replaced;
 	int r;
 
-	/* First: what is looked at, above all the ports, is the old one's as long as it runs. */
-	if (take_over(u, err) < 0 || check(u, err) < 0 || up_make_folders(c, err) < 0)
+	if (check(u, &replaced, err) < 0 || up_make_folders(c, err) < 0 || take_over(u, replaced, err) < 0)
 		return cmd_fail(u->command, err);
 	service_manager_find();
 	if (c->settings.detach && (r = go_to_background(u, err)) >= 0)
@@ -355,7 +354,7 @@ const struct command cmd_up = {
 		"DIR/log. A part that ends is started again; containers run on meanwhile.\n"
 		"\n"
 		"To upgrade, put the new c8s and c8s-pod in the place of the old ones and run 'c8s up' again: it takes the place of the one\n"
-		"that runs. Containers run on through that, too.\n"
+		"that runs. Containers run on through that, too. A new one that cannot start here says so, and the old one stays.\n"
 		"\n"
 		"A control plane on several machines: all keep their objects in one etcd and share the keys of the first. Copy\n"
 		"DIR/control-plane/pki of the first machine to each of the others, for root alone, say --pki once, and remove the copy.\n"

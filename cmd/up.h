@@ -123,7 +123,8 @@ int up_prepare(const struct up_cluster *c, struct err *err);
 
 /* ---- up_authority.c ---- */
 
-/* Puts the keys of --pki where up_prepare looks for keys. -ERR_CONFLICT when there are others. Blocks. */
+/* Puts the keys of --pki where up_prepare looks for keys. -ERR_CONFLICT when there are others; up_check_pki says that before anything is done. Blocks. */
+int up_check_pki(const struct up_cluster *c, struct err *err);
 int up_take_pki(const struct up_cluster *c, struct err *err);
 /* (suspends) Sees to it that the etcd of --etcd-servers, if there is one, belongs to our authority. -ERR_CONFLICT when it is another's. */
 int up_claim_store(const struct up_cluster *c, struct err *err);
@@ -188,7 +189,11 @@ int up_discover(const struct up_cluster *c, struct err *err);
 
 /* ---- up_identity.c ---- */
 
-/* Removes the node's certificate if that is of another name than the node has now, or has expired. Blocks. */
+/*
+ * Removes the node's certificate if that is of another name than the node has now, or has expired. -ERR_INVALID when this machine would need a token
+ * then; up_check_name says that before anything is done. Blocks.
+ */
+int up_check_name(const struct up_cluster *c, struct err *err);
 int up_forget_other_name(const struct up_cluster *c, struct err *err);
 
 /* ---- up_logs.c ---- */

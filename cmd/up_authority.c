@@ -50,14 +50,21 @@ static int take_file(const struct up_cluster *c, const char *name, bool write, s
 	return write ? file_write(to, buf_str(&given), key ? 0600 : 0644, err) : 0;
 }
 
-int up_take_pki(const struct up_cluster *c, struct err *err)
+int up_check_pki(const struct up_cluster *c, struct err *err)
 {
 	int r = 0;
 
+	for (size_t i = 0; r == 0 && c->settings.pki && i < ARRAY_LEN(shared); i++)
+		r = take_file(c, shared[i], false, err);
+	return r;
+}
+
+int up_take_pki(const struct up_cluster *c, struct err *err)
+{
+	int r = up_check_pki(c, err);
+
 	if (!c->settings.pki)
 		return 0;
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(shared); i++)
-		r = take_file(c, shared[i], false, err);
 	if (r == 0)
 		r = file_make_dirs(pki_path(c->arena, c->control_dir, ""), 0755, err);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(shared); i++)

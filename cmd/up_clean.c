@@ -129,16 +129,10 @@ int up_remove_pods(const struct up_cluster *c, struct err *err)
 
 /* ---- everything ---- */
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd);
-}
-
 /* What is in it was made by containers and by the control plane's user: links, however deep, and mounts lead nowhere else. */
 static int remove_from(const char *folder, const char *name, struct err *err)
 {
-	CLEANUP(close_fd) int top = path_open_tree(folder, err);
+	CLEANUP(fd_closep) int top = path_open_tree(folder, err);
 	int r = top < 0 ? top : path_remove(top, name, err);
 
 	if (r == -ERR_NOT_FOUND && (top < 0 || faccessat(top, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)) {
@@ -196,13 +190,11 @@ static int remove_network(const struct up_cluster *c, struct err *err)
 	struct cni *cni = cni_new(&(struct cni_options){ .conf_dir = arena_printf(a, "%s/net.d", c->node_dir).p, .bin_dirs = bin_dirs,
 							 .cache_dir = arena_printf(a, "%s/runtime/cni", c->node_dir).p,
 							 .own_plugins = arena_printf(a, "%.*s/c8s-pod", (int)(slash - c->program), c->program).p });
-	int r;
 
 	(void)cni_gc(cni, NULL, 0, NULL);
-	if ((r = cni_routes_sync(cni, NULL, NULL, 0, err)) == 0)
-		r = cni_remove_default(cni, err);
+	int r = cni_routes_sync(cni, NULL, NULL, 0, err), rest = cni_remove_default(cni, r < 0 ? NULL : err);
 	cni_free(cni);
-	return r;
+	return r < 0 ? r : rest;
 }
 
 int up_remove(const struct up_cluster *c, struct err *err)

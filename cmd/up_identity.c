@@ -54,7 +54,8 @@ static int forget(const struct up_cluster *c, struct err *err)
 	return 0;
 }
 
-int up_forget_other_name(const struct up_cluster *c, struct err *err)
+/* 1: the certificate is of no use any more; 0: it is, or there is none. */
+static int look_at_name(const struct up_cluster *c, struct err *err)
 {
 	static const char prefix[] = "system:node:";
 	char was[NAME_MAX_BYTES];
@@ -69,5 +70,19 @@ int up_forget_other_name(const struct up_cluster *c, struct err *err)
 	if (c->settings.server && !c->settings.token)
 		return err_set(err, ERR_INVALID, "this machine has joined as %s; to join as %s it needs --token again ('c8s token create' makes one)",
 			       was + sizeof(prefix) - 1, c->settings.node_name);
-	return forget(c, err);
+	return 1;
+}
+
+int up_check_name(const struct up_cluster *c, struct err *err)
+{
+	int r = look_at_name(c, err);
+
+	return r < 0 ? r : 0;
+}
+
+int up_forget_other_name(const struct up_cluster *c, struct err *err)
+{
+	int r = look_at_name(c, err);
+
+	return r > 0 ? forget(c, err) : r;
 }

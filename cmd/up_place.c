@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -335,10 +336,9 @@ static bool holds(struct arena *a, const char *process, const char *socket)
 	return found;
 }
 
-/* "nginx (pid 123)", or as much as can be known. */
-static str listener(struct arena *a, int64_t port)
+/* The process that listens there; 0: it cannot be known. */
+static pid_t listener(struct arena *a, int64_t port)
 {
-	CLEANUP(buf_done) struct buf name = BUF_INIT(256);
 	unsigned long inode = listening_socket("/proc/net/tcp", port);
 	DIR *dir = opendir("/proc");
 	struct dirent *e = NULL;
@@ -348,15 +348,41 @@ static str listener(struct arena *a, int64_t port)
 	const char *socket = arena_printf(a, "socket:[%lu]", inode).p;
 	while (dir && (e = readdir(dir)) && !(e->d_name[0] >= '1' && e->d_name[0] <= '9' && holds(a, e->d_name, socket)))
 		;
-	str who = STR("another program");
-	if (e && file_read(arena_printf(a, "/proc/%s/comm", e->d_name).p, &name, NULL) == 0)
-		who = arena_printf(a, STR_FMT " (pid %s)", STR_ARG(str_trim(buf_str(&name))), e->d_name);
+	pid_t pid = e ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
 	if (dir)
 		(void)closedir(dir);
-	return who;
+	return pid;
 }
 
-static void look_at_port(struct arena *a, const char *what, const char *address, int64_t port, const char *flag, struct up_findings *f)
+/* "nginx (pid 123)", or as much as can be known. */
+static str name_of(struct arena *a, pid_t pid)
+{
+	CLEANUP(buf_done) struct buf name = BUF_INIT(256);
+
+	if (!pid || file_read(arena_printf(a, "/proc/%d/comm", pid).p, &name, NULL) < 0)
+		return STR("another program");
+	return arena_printf(a, STR_FMT " (pid %d)", STR_ARG(str_trim(buf_str(&name))), pid);
+}
+
+static pid_t parent_of(struct arena *a, pid_t pid)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(FILE_MAX);
+	str word = STR("\nPPid:");
+
+	if (file_read(arena_printf(a, "/proc/%d/status", pid).p, &text, NULL) < 0 || str_find(buf_str(&text), word) < 0)
+		return 0;
+	return (pid_t)strtol(text.p + str_find(buf_str(&text), word) + word.n, NULL, 10);
+}
+
+/* Is it this cluster, which runs, that listens there? Then a supervisor that takes the place of the one of now finds the port free. */
+static bool is_own_part(struct arena *a, const struct up_cluster *c, pid_t pid)
+{
+	pid_t supervisor = 0;
+
+	return pid && up_running(c, &supervisor) && supervisor > 0 && parent_of(a, pid) == supervisor;
+}
+
+static void look_at_port(struct arena *a, const struct up_cluster *c, const char *what, const char *address, int64_t port, const char *flag, struct up_findings *f)
 {
 	if (port < 1 || port > PORT_MAX) {
 		up_tell(f, UP_PROBLEM, what, arena_printf(a, "%" PRId64 " is none", port), arena_printf(a, "give --%s a number from 1 to %d", flag, PORT_MAX).p);
@@ -366,8 +392,12 @@ static void look_at_port(struct arena *a, const char *what, const char *address,
 		up_tell(f, UP_FINE, what, arena_printf(a, "%" PRId64 " is free", port), NULL);
 		return;
 	}
-	up_tell(f, UP_PROBLEM, what, arena_printf(a, "%" PRId64 " is taken by " STR_FMT, port, STR_ARG(listener(a, port))),
-		arena_printf(a, "choose another one with --%s, or stop that program", flag).p);
+	pid_t by = listener(a, port);
+	if (is_own_part(a, c, by))
+		up_tell(f, UP_FINE, what, arena_printf(a, "%" PRId64 " is this cluster's, which runs", port), NULL);
+	else
+		up_tell(f, UP_PROBLEM, what, arena_printf(a, "%" PRId64 " is taken by " STR_FMT, port, STR_ARG(name_of(a, by))),
+			arena_printf(a, "choose another one with --%s, or stop that program", flag).p);
 }
 
 static void look_at_ports(struct arena *a, const struct up_cluster *c, struct up_findings *f)
@@ -375,8 +405,8 @@ static void look_at_ports(struct arena *a, const struct up_cluster *c, struct up
 	const struct up_settings *s = &c->settings;
 
 	if (!s->server)
-		look_at_port(a, "API server's port", s->bind_address, s->secure_port, "secure-port", f);
-	look_at_port(a, "kubelet's port", "0.0.0.0", s->kubelet_port, "kubelet-port", f);
+		look_at_port(a, c, "API server's port", s->bind_address, s->secure_port, "secure-port", f);
+	look_at_port(a, c, "kubelet's port", "0.0.0.0", s->kubelet_port, "kubelet-port", f);
 	if (!s->server && s->secure_port == s->kubelet_port)
 		up_tell(f, UP_PROBLEM, "ports", arena_printf(a, "%" PRId64 " is given twice", s->secure_port), "--secure-port and --kubelet-port have to differ");
 }

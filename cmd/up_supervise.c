@@ -177,15 +177,9 @@ static int open_socket(const struct child *x, struct err *err)
 	return x->listens ? http_listen_tcp(s->bind_address, (uint16_t)s->secure_port, err) : -1;
 }
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd);
-}
-
 static int spawn(struct child *x, int out, struct err *err)
 {
-	CLEANUP(close_fd) int log = open_log(x->log, err), listening = log < 0 ? -1 : open_socket(x, err);
+	CLEANUP(fd_closep) int log = open_log(x->log, err), listening = log < 0 ? -1 : open_socket(x, err);
 
 	if (log < 0 || (x->listens && listening < 0))
 		return log < 0 ? log : listening;

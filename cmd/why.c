@@ -51,13 +51,31 @@ static int may_show_token(struct arena *a, const char *scheduler, struct err *er
 		       "the scheduler's port to this machine, or use a client certificate", scheduler);
 }
 
+static str segment(struct arena *a, str text)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
+
+	url_path_escape(&b, text);
+	return arena_str(a, buf_str(&b));
+}
+
+/* What did not get as far as the scheduler is told by a Status, as by an API server. */
+static str said(struct arena *a, str answer)
+{
+	struct val status;
+
+	if (json_decode(a, answer, &(struct json_decode_options){ .sort_keys = true }, &status, NULL) >= 0 && val_str(status, message).n)
+		return val_str(status, message);
+	return str_trim(answer);
+}
+
 /* (suspends) */
 static int ask(struct asking *q, struct http_client *http, const struct client_config *c, str *ret, struct err *err)
 {
 	CLEANUP(http_call_freep) struct http_call *call = NULL;
 	struct arena *a = &q->arena;
 	str namespace = q->namespace ? str_of(q->namespace) : c->namespace;
-	str url = arena_printf(a, "%s/why/" STR_FMT "/%s", q->scheduler, STR_ARG(namespace), q->pod);
+	str url = arena_printf(a, "%s/why/" STR_FMT "/" STR_FMT, q->scheduler, STR_ARG(segment(a, namespace)), STR_ARG(segment(a, str_of(q->pod))));
 	const struct http_header token = { STR("authorization"), arena_printf(a, "Bearer " STR_FMT, STR_ARG(c->token)) };
 	const struct http1_head *head;
 	int r = c->token.n ? may_show_token(a, q->scheduler, err) : 0;
@@ -68,7 +86,7 @@ static int ask(struct asking *q, struct http_client *http, const struct client_c
 	if (r < 0 || (r = http_call_head(call, &head, err)) < 0 || (r = http_call_read_all(call, ANSWER_MAX, ret, err)) < 0)
 		return r;
 	*ret = arena_str(a, *ret);
-	return head->status == 200 ? 0 : err_set(err, ERR_UNAVAILABLE, "the scheduler answers %d: " STR_FMT, head->status, STR_ARG(str_trim(*ret)));
+	return head->status == 200 ? 0 : err_set(err, ERR_UNAVAILABLE, "the scheduler answers %d: " STR_FMT, head->status, STR_ARG(said(a, *ret)));
 }
 
 /* ---- showing ---- */
@@ -187,10 +205,10 @@ static int run_command(int argc, char **argv)
 		default: return 2;
 		}
 	}
-	if (!q.pod)
-		return cmd_usage(&cmd_why, "name a pod");
-	if (strncmp(q.pod, "pod/", 4) == 0)
+	if (q.pod && strncmp(q.pod, "pod/", 4) == 0)
 		q.pod += 4;
+	if (!q.pod || !*q.pod)
+		return cmd_usage(&cmd_why, "name a pod");
 	arena_init(&q.arena);
 	int r = run_loop_once(&q);
 	arena_done(&q.arena);

@@ -76,9 +76,13 @@ int cni_remove_default(struct cni *c, struct err *err);
  * the same link as own_address are reached by routes, the others by VXLAN (UDP port 4789). Pods of other nodes see the
  * addresses of ours. A node that cannot be reached does not keep others from it: the first error is returned at the end. With n == 0 all
  * are removed, and own_address may be NULL. Blocks.
+ *
+ * Nodes say themselves what they have. Of ranges that overlap, the one counts that was there at the last call, or else comes first in the
+ * list; one with nodes in it, or of half of the world, does not count at all. -ERR_INVALID: such ranges were left out, all else is done.
  */
 struct cni_route {
 	str pod_cidr, node_address;
+	bool own;                     /* a range of this node: it needs no way, but nobody else gets it */
 };
 
 int cni_routes_sync(struct cni *c, const char *own_address, const struct cni_route *routes, size_t n, struct err *err);

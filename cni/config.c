@@ -255,31 +255,33 @@ static int is_own_name(const struct dirent *entry) { return str_starts(str_of(en
 static int remove_bridges(struct cni *c, struct arena *a, struct netlink *n, struct err *err)
 {
 	struct dirent **entries;
-	int found = scandir(own_store(c, a).p, &entries, is_own_name, NULL), r = 0;
+	int found = scandir(own_store(c, a).p, &entries, is_own_name, NULL), result = 0;
 
 	for (int i = 0; i < found; i++) {
-		if (r == 0)
-			r = remove_bridge(n, entries[i]->d_name, err);
+		int r = remove_bridge(n, entries[i]->d_name, result < 0 ? NULL : err);
+		result = result < 0 ? result : r;
 		free(entries[i]);
 	}
 	if (found >= 0)
 		free(entries);
-	return r;
+	return result;
 }
 
+/* All that can be removed is; the first error is the result. */
 int cni_remove_default(struct cni *c, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	CLEANUP(netlink_close) struct netlink n = NETLINK_INIT;
 	struct cni_config net;
-	int r = cni_config_load(c->conf_dir, &a, &net, err);
+	/* One that is damaged is as good as none: bridges are known by the addresses that were given out, too. */
+	bool own = cni_config_load(c->conf_dir, &a, &net, NULL) == 0 && cni_config_is_own(c, &a, &net);
+	int r, result = netlink_open(&n, NETLINK_ROUTE, err);
 
-	if (r < 0 && r != -ERR_NOT_FOUND)
-		return r;
-	bool own = r == 0 && cni_config_is_own(c, &a, &net);
-	err_clear(err);
-	if ((r = netlink_open(&n, NETLINK_ROUTE, err)) < 0 || (own && (r = remove_bridge(&n, arena_str(&a, net.name).p, err)) < 0) ||
-	    (r = remove_bridges(c, &a, &n, err)) < 0)
-		return r;
-	return rules_remove_empty(err);
+	if (result == 0 && own)
+		result = remove_bridge(&n, arena_str(&a, net.name).p, err);
+	if (n.fd >= 0 && (r = remove_bridges(c, &a, &n, result < 0 ? NULL : err)) < 0 && result == 0)
+		result = r;
+	if ((r = rules_remove_empty(result < 0 ? NULL : err)) < 0 && result == 0)
+		result = r;
+	return result;
 }

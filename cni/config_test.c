@@ -1,9 +1,7 @@
-#include <stdlib.h>
-#include <unistd.h>
+#include <linux/netlink.h>
 
-#include "base/file.h"
-#include "base/test.h"
-#include "cni/cni_priv.h"
+#include "cni/link.h"
+#include "cni/testing.h"
 #include "codec/atoms.h"
 
 TEST(config_parse)
@@ -43,44 +41,6 @@ TEST(config_parse)
 	}
 }
 
-/* A folder for one test. */
-struct folder {
-	char path[64];
-	struct cni *cni;
-};
-
-static struct folder folder_make(void)
-{
-	struct folder f = { .path = "/tmp/cni-test-XXXXXX" };
-	CHECK(mkdtemp(f.path));
-	f.cni = cni_new(&(struct cni_options){ .conf_dir = f.path, .cache_dir = f.path,
-					       .bin_dirs = (const char *const[]){ "/none", NULL } });
-	return f;
-}
-
-static const char *path_in(struct arena *a, const struct folder *f, const char *name)
-{
-	return arena_printf(a, "%s/%s", f->path, name).p;
-}
-
-static void write_in(const struct folder *f, const char *name, const char *text)
-{
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	CHECK_INT(file_write(path_in(&a, f, name), str_of(text), 0644, NULL), 0);
-}
-
-static void remove_in(const struct folder *f, const char *name)
-{
-	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	(void)unlink(path_in(&a, f, name));
-}
-
-static void folder_remove(struct folder *f)
-{
-	cni_free(f->cni);
-	CHECK_INT(rmdir(f->path), 0);
-}
-
 TEST(config_first_by_name)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
@@ -100,9 +60,6 @@ TEST(config_first_by_name)
 	write_in(&f, "10.conf", "{");
 	CHECK_INT(cni_config_load(f.path, &a, &net, &err), -ERR_INVALID);
 	CHECK(str_starts(err_str(&err), STR("failed to load CNI config file ")));
-	remove_in(&f, "20.conflist");
-	remove_in(&f, "10.conf");
-	remove_in(&f, "05.txt");
 	folder_remove(&f);
 }
 
@@ -127,8 +84,6 @@ TEST(config_of_our_own)
 	CHECK_INT(cni_write_default(f.cni, one, &err), 0);
 	CHECK_INT(cni_network(f.cni, &a, &second, &err), 0);
 	CHECK_STR(second, "theirs");
-	remove_in(&f, "05-theirs.conf");
-	remove_in(&f, "10-c8s.conflist");
 	folder_remove(&f);
 }
 
@@ -161,7 +116,35 @@ TEST(config_cache)
 	CHECK_STR(list[0].call.id, "id-1");
 	cni_cache_remove(f.cni, STR("n"), &call);
 	CHECK_INT(cni_cache_get(f.cni, &a, STR("n"), STR("id-1"), STR("eth0"), &got, &err), -ERR_NOT_FOUND);
-	remove_in(&f, "results/n-id-2-eth0");
-	CHECK_INT(rmdir(path_in(&a, &f, "results")), 0);
 	folder_remove(&f);
+}
+
+/* A configuration that nobody can read any more does not keep what was made by it. */
+TEST(config_remove_damaged)
+{
+	static const char *const cidrs[] = { "10.1.0.0/24", NULL };
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	CLEANUP(netlink_close) struct netlink n = NETLINK_INIT;
+	int home = network_make();
+	struct folder f = folder_make();
+	struct err err = ERR_INIT;
+	struct link l;
+	str name;
+
+	CHECK_INT(netlink_open(&n, NETLINK_ROUTE, &err), 0);
+	CHECK_INT(cni_write_default(f.cni, cidrs, &err), 0);
+	CHECK_INT(cni_network(f.cni, &a, &name, &err), 0);
+	const char *now = arena_str(&a, name).p, *before = "c8s-before", *theirs = "theirs";
+	/* Addresses were given out in the network of now, and in one that the node had before. */
+	for (size_t i = 0; i < 2; i++)
+		CHECK_INT(file_make_dirs(path_in(&a, &f, arena_printf(&a, "networks/%s", i ? before : now).p), 0700, &err), 0);
+	for (size_t i = 0; i < 3; i++)
+		CHECK_INT(link_add(&n, &(struct link_spec){ .name = (const char *[]){ now, before, theirs }[i], .kind = "bridge" }, &err), 0);
+	write_in(&f, "10-c8s.conflist", "{\"name\":");
+	CHECK_INT(cni_remove_default(f.cni, &err), 0);
+	CHECK_INT(link_get(&n, now, &l, NULL), -ERR_NOT_FOUND);
+	CHECK_INT(link_get(&n, before, &l, NULL), -ERR_NOT_FOUND);
+	CHECK_INT(link_get(&n, theirs, &l, NULL), 0);
+	folder_remove(&f);
+	network_leave(home);
 }

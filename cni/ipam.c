@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cni/result.h"
 #include "codec/atoms.h"
 #include "codec/json.h"
@@ -17,12 +18,6 @@
 enum { ANSWER_MAX = 1 << 20, QUOTED_MAX = 200 };
 
 extern char **environ;
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 static str type_of(const struct plugin *p) { return val_str(p->config, ipam, type); }
 
@@ -84,7 +79,7 @@ static int input_of(str text, struct err *err)
 
 	if (fd < 0 || write(fd, text.p, text.n) != (ssize_t)text.n || lseek(fd, 0, SEEK_SET) < 0) {
 		int sys = errno;
-		close_fd(&fd);
+		fd_closep(&fd);
 		return err_sys(err, sys, "cannot prepare the input of a plugin");
 	}
 	return fd;
@@ -98,12 +93,12 @@ static int execute(struct plugin *p, const char *program, struct buf *out, struc
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
 
-	CLEANUP(close_fd) int input = input_of(p->text, err);
+	CLEANUP(fd_closep) int input = input_of(p->text, err);
 	if (input < 0)
 		return input;
 	if (pipe2(pipes, O_CLOEXEC) < 0)
 		return err_sys(err, errno, "cannot make a pipe");
-	CLEANUP(close_fd) int from = pipes[0];
+	CLEANUP(fd_closep) int from = pipes[0];
 	(void)posix_spawn_file_actions_init(&actions);
 	(void)posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
 	(void)posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);

@@ -31,13 +31,16 @@ struct sync {
 	struct netlink n;
 	struct arena arena;
 	struct addr own;              /* our address, with its link; index 0: nobody told us, and there are no ways */
-	struct way *ways, *old;
+	struct way *ways, *old;       /* both in order; no two ranges of ways overlap */
 	size_t n_ways, n_old;
+	struct inet *nodes;           /* the addresses of nodes whose ranges count, in order */
+	size_t n_nodes;
 	int vxlan;                    /* index; 0: there is none */
 	struct route *there[2];       /* what the kernel has, by family */
 	size_t n_there[2];
 	int result;                   /* the first error; the others go on */
 	struct err *err;
+	struct err refusal;           /* the first range that a node cannot have; code 0: none */
 };
 
 static void sync_done(struct sync *s)
@@ -54,6 +57,13 @@ static void note(struct sync *s, int r, const struct err *e)
 	s->result = r;
 	if (s->err)
 		*s->err = *e;
+}
+
+/* What makes no sense is not done; all the rest is. */
+static void refuse(struct sync *s, const struct cni_route *route, const char *why)
+{
+	if (!s->refusal.code)
+		(void)err_set(&s->refusal, ERR_INVALID, "pods " STR_FMT " of node " STR_FMT ": %s", STR_ARG(route->pod_cidr), STR_ARG(route->node_address), why);
 }
 
 static bool way_eq(const struct way *a, const struct way *b) { return inet_net_eq(a->pods, b->pods) && inet_eq(a->node, b->node); }
@@ -196,12 +206,6 @@ static struct route route_for(const struct sync *s, const struct way *w)
 	return r;
 }
 
-/* A node says itself which pods it has: a range with nodes in it, or half of the world, would take traffic that is none of pods. */
-static bool is_for_pods(const struct sync *s, const struct way *w)
-{
-	return w->pods.prefix >= PREFIX_MIN && !inet_net_has(w->pods, s->own.net.ip) && !inet_net_has(w->pods, w->node);
-}
-
 static int find_own(struct sync *s, const char *own_address, struct err *err)
 {
 	struct addr *addrs;
@@ -219,34 +223,135 @@ static int find_own(struct sync *s, const char *own_address, struct err *err)
 	return s->own.index ? 0 : err_set(err, ERR_NOT_FOUND, "no link has this node's address %s", own_address);
 }
 
-static void load_ways(struct sync *s, const struct cni_route *routes, size_t n)
-{
-	struct err e = ERR_INIT;
+/* ---- who has which range ---- */
 
-	s->ways = ARENA_ARRAY(&s->arena, struct way, n + 1);
-	for (size_t i = 0; i < n; i++) {
-		struct way *w = &s->ways[s->n_ways];
-		if (!way_parse(routes[i].pod_cidr, routes[i].node_address, w))
-			note(s, err_set(&e, ERR_INVALID, "invalid way to the pods " STR_FMT " of node " STR_FMT,
-					STR_ARG(routes[i].pod_cidr),
-					STR_ARG(routes[i].node_address)), &e);
-		else if (w->node.family != s->own.net.ip.family)
-			note(s, err_set(&e, ERR_INVALID, "node " STR_FMT " has no address of the family of ours",
-					STR_ARG(routes[i].node_address)), &e);
-		else if (!is_for_pods(s, w))
-			note(s, err_set(&e, ERR_INVALID, STR_FMT " of node " STR_FMT " cannot be a range of pods", STR_ARG(routes[i].pod_cidr),
-					STR_ARG(routes[i].node_address)), &e);
-		else if (!inet_eq(w->node, s->own.net.ip))
-			s->n_ways++;
+static int by_address(const void *a, const void *b) { return inet_cmp(*(const struct inet *)a, *(const struct inet *)b); }
+
+/* How many of a list in order come before the key. */
+static size_t place_of(const void *key, const void *list, size_t n, size_t size, int (*cmp)(const void *, const void *))
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (cmp((const char *)list + middle * size, key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	if (s->n_ways)
-		qsort(s->ways, s->n_ways, sizeof(*s->ways), by_pods);
-	/* One way to each range. */
+	return low;
+}
+
+/* The list has room. */
+static void insert(void *list, size_t *n, size_t size, size_t at, const void *item)
+{
+	char *p = (char *)list + at * size;
+
+	memmove(p + size, p, (*n - at) * size);
+	memcpy(p, item, size);
+	++*n;
+}
+
+static void add_node(struct sync *s, struct inet node)
+{
+	size_t at = place_of(&node, s->nodes, s->n_nodes, sizeof(node), by_address);
+
+	if (at == s->n_nodes || !inet_eq(s->nodes[at], node))
+		insert(s->nodes, &s->n_nodes, sizeof(node), at, &node);
+}
+
+/* Whose range has something of this one; NULL: it is free. As no two overlap, only those beside its place can. */
+static const struct way *overlapping(const struct sync *s, const struct way *w, size_t *ret_at)
+{
+	size_t at = *ret_at = place_of(w, s->ways, s->n_ways, sizeof(*w), by_pods);
+
+	if (at < s->n_ways && inet_net_has(w->pods, s->ways[at].pods.ip))
+		return &s->ways[at];
+	return at && inet_net_has(s->ways[at - 1].pods, w->pods.ip) ? &s->ways[at - 1] : NULL;
+}
+
+/*
+ * Why the range cannot be that node's; NULL: it can. One of half of the world, or with nodes in it, would take traffic that is none of pods, and a node in a
+ * range of pods could not be reached.
+ */
+static const char *wrong_with(struct sync *s, const struct way *w, const struct way *other)
+{
+	struct way host = { .pods = inet_net_host(w->node) };
+	size_t at = place_of(&w->pods.ip, s->nodes, s->n_nodes, sizeof(*s->nodes), by_address), unused;
+
+	if (w->pods.prefix < PREFIX_MIN)
+		return "the range is too large";
+	if (inet_net_has(w->pods, w->node))
+		return "the node itself is in the range";
+	if (other)
+		return arena_printf(&s->arena, "node " STR_FMT " has " STR_FMT, STR_ARG(inet_str(&s->arena, other->node)), STR_ARG(inet_net_str(&s->arena, other->pods))).p;
+	if (at < s->n_nodes && inet_net_has(w->pods, s->nodes[at]))
+		return arena_printf(&s->arena, "node " STR_FMT " is in the range", STR_ARG(inet_str(&s->arena, s->nodes[at]))).p;
+	return overlapping(s, &host, &unused) ? "the node's address is one of pods" : NULL;
+}
+
+/*
+ * A node says itself which pods it has, so it might name another one's: who comes first keeps what it has. First is this node, then who had
+ * the range at the last time, then who is named first.
+ */
+enum claim { CLAIM_OWN, CLAIM_KEPT, CLAIM_NEW, CLAIM_NONE };
+
+static enum claim claim_of(struct sync *s, const struct way *w, const struct cni_route *route)
+{
+	if (route->own)
+		return CLAIM_OWN;
+	if (inet_eq(w->node, s->own.net.ip))
+		return CLAIM_NONE; /* this node under another name; or one that is not reached by any way */
+	if (w->node.family != s->own.net.ip.family)
+		return refuse(s, route, "the node has no address of the family of ours"), CLAIM_NONE;
+	return s->n_old && bsearch(w, s->old, s->n_old, sizeof(*w), by_way) ? CLAIM_KEPT : CLAIM_NEW;
+}
+
+static void claim(struct sync *s, const struct way *w, const struct cni_route *route)
+{
+	size_t at;
+	const struct way *other = overlapping(s, w, &at);
+	bool twice = other && way_eq(other, w);
+	const char *wrong = twice || route->own ? NULL : wrong_with(s, w, other);
+
+	if (wrong)
+		refuse(s, route, wrong);
+	if (wrong || other)
+		return;
+	insert(s->ways, &s->n_ways, sizeof(*w), at, w);
+	add_node(s, w->node);
+}
+
+/* Our own pods need no way. */
+static void leave_out_own(struct sync *s)
+{
 	size_t kept = 0;
+
 	for (size_t i = 0; i < s->n_ways; i++)
-		if (!kept || !inet_net_eq(s->ways[kept - 1].pods, s->ways[i].pods))
+		if (!inet_eq(s->ways[i].node, s->own.net.ip))
 			s->ways[kept++] = s->ways[i];
 	s->n_ways = kept;
+}
+
+static void load_ways(struct sync *s, const struct cni_route *routes, size_t n)
+{
+	struct way *all = ARENA_ARRAY(&s->arena, struct way, n + 1);
+	enum claim *kinds = ARENA_ARRAY(&s->arena, enum claim, n + 1);
+
+	s->ways = ARENA_ARRAY(&s->arena, struct way, n + 1);
+	s->nodes = ARENA_ARRAY(&s->arena, struct inet, n + 1);
+	add_node(s, s->own.net.ip);
+	for (size_t i = 0; i < n; i++) {
+		bool parsed = way_parse(routes[i].pod_cidr, routes[i].node_address, &all[i]);
+		if (!parsed)
+			refuse(s, &routes[i], "these are no addresses");
+		kinds[i] = parsed ? claim_of(s, &all[i], &routes[i]) : CLAIM_NONE;
+	}
+	for (enum claim kind = CLAIM_OWN; kind < CLAIM_NONE; kind++)
+		for (size_t i = 0; i < n; i++)
+			if (kinds[i] == kind)
+				claim(s, &all[i], &routes[i]);
+	leave_out_own(s);
 }
 
 /* ---- the device ---- */
@@ -423,6 +528,14 @@ static int set_rules(struct cni *c, struct sync *s, struct err *err)
 	return rules_pods(arena_printf(&s->arena, "routes-%.8s", hex).p, pods, s->n_ways, err);
 }
 
+static bool has_others(const struct cni_route *routes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!routes[i].own)
+			return true;
+	return false;
+}
+
 int cni_routes_sync(struct cni *c, const char *own_address, const struct cni_route *routes, size_t n, struct err *err)
 {
 	CLEANUP(sync_done) struct sync s = { .n = NETLINK_INIT, .err = err };
@@ -430,7 +543,7 @@ int cni_routes_sync(struct cni *c, const char *own_address, const struct cni_rou
 	int r;
 
 	load_state(c, &s);
-	if (!n && !s.n_old)
+	if (!s.n_old && !has_others(routes, n))
 		return 0; /* a cluster of one node */
 	if ((r = netlink_open(&s.n, NETLINK_ROUTE, err)) < 0 || ((n || own_address) && (r = find_own(&s, own_address, err)) < 0))
 		return r;
@@ -450,5 +563,9 @@ int cni_routes_sync(struct cni *c, const char *own_address, const struct cni_rou
 	remove_vxlan(&s);
 	if (s.result == 0 && changed(&s))
 		note(&s, save_state(c, &s, false, &e), &e);
-	return s.result;
+	if (s.result < 0 || !s.refusal.code)
+		return s.result;
+	if (err)
+		*err = s.refusal;
+	return -ERR_INVALID;
 }

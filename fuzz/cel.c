@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(!run.exceeded || v.kind == CEL_ERROR);
 		(void)cel_to_val(&a, v);
 	}
-	cel_program_unref(p);
+	cel_program_free(p);
 	arena_done(&a);
 	return 0;
 }

@@ -169,6 +169,8 @@ static int run_dump(struct ktl *k, void *options)
 	struct ktl_printer p;
 	if (!o->print.output[0])
 		o->print.output = "json";
+	if (ktl_is(o->print.output, "name"))
+		return ktl_fail(k, "list types are not supported by name printing: *v1.NodeList");
 	if (ktl_printer_init(k, &o->print, false, &p) < 0 || dumped_namespaces(k, o, &namespaces) < 0)
 		return -1;
 	int terminal = dup(STDOUT_FILENO);

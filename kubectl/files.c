@@ -346,16 +346,33 @@ static int raw_stream(struct ktl *k, const struct client_raw *q)
 	return n < 0 ? ktl_fail_connection(k, &err) : 0;
 }
 
+/* A path, in which spaces may stand for themselves, or a whole URL, of which only the path counts. */
+static int parse_raw(struct ktl *k, const char *raw, struct client_raw *ret)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(KTL_TEXT_MAX);
+	bool path = raw[0] == '/';
+	struct err err = ERR_INIT;
+	struct url url;
+	buf_add(&text, path ? STR("https://server") : STR_NONE);
+	for (const char *at = raw; *at; at++)
+		buf_add(&text, *at == ' ' ? STR("%20") : str_span(at, 1));
+	if (url_parse(&k->arena, arena_str(&k->arena, buf_str(&text)), &url, &err) < 0)
+		return ktl_fail(k, "--raw must be a valid URL path: parse " STR_FMT ": %s", STR_ARG(ktl_quote(k, str_of(raw))),
+				path || strstr(raw, "://") ? err.msg : "invalid URI for request");
+	ret->path = url.path.n ? url.path : STR("/");
+	ret->query = url.query;
+	return 0;
+}
+
 int ktl_raw(struct ktl *k, str method, const char *raw, const char *file)
 {
 	struct client_raw q = { .method = method, .content_type = file ? STR("application/json") : STR_NONE };
 	struct err err = ERR_INIT;
 	str text;
-	if (raw[0] != '/')
-		return ktl_fail(k, "--raw must be a valid URL path: parse " STR_FMT ": invalid URI for request", STR_ARG(ktl_quote(k, str_of(raw))));
+	if (parse_raw(k, raw, &q) < 0)
+		return -1;
 	if (file && ktl_read_file(k, file, &q.body, &err) < 0)
 		return ktl_fail_err(k, &err);
-	(void)str_cut(str_of(raw), '?', &q.path, &q.query);
 	if (str_eq(method, STR("GET")))
 		return raw_stream(k, &q);
 	if (ktl_call_text(k, &q, &text) < 0)

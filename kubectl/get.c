@@ -67,19 +67,23 @@ static bool several_kinds(const struct ktl_infos *infos)
 	return false;
 }
 
-/* As kubectl, what cannot be sorted is not shown. */
-static void sort_infos(struct ktl *k, const struct ktl_get *g, struct ktl_infos *infos)
+/* As kubectl, what nobody has is no reason to complain, but then nothing is shown. */
+static int sort_infos(struct ktl *k, const struct ktl_get *g, struct ktl_infos *infos)
 {
 	for (size_t i = 0; i < infos->n; i++) {
 		struct val rows, *o = &infos->v[i].object;
 		if (!str_eq(val_str(*o, kind), STR("Table")))
 			continue;
-		if (ktl_sort(k, g->sort_by, val_get(*o, rows), true, &rows) < 0) {
+		int r = ktl_sort(k, g->sort_by, val_get(*o, rows), true, &rows);
+		if (r == KTL_UNSORTABLE)
+			return r;
+		if (r < 0) {
 			ktl_forgive(k);
 			rows = VAL_EMPTY_LIST;
 		}
 		*o = val_with(&k->arena, *o, rows, rows);
 	}
+	return 0;
 }
 
 static void put(struct ktl_tabs *tabs, bool *separate, bool *written)
@@ -125,8 +129,8 @@ static int get_human(struct ktl *k, const struct ktl_get *g, const struct ktl_pr
 	bool written = false, namespaced = !g->all_namespaces;
 	if (ktl_build(k, b, &infos) < 0)
 		return -1;
-	if (g->sort_by[0])
-		sort_infos(k, g, &infos);
+	if (g->sort_by[0] && sort_infos(k, g, &infos) < 0)
+		return -1;
 	print_tables(k, g, p, &infos, &written);
 	for (size_t i = 0; i < infos.n; i++)
 		namespaced &= infos.v[i].kind->namespaced;
@@ -155,7 +159,7 @@ static int get_generic(struct ktl *k, const struct ktl_get *g, struct ktl_printe
 	for (size_t i = 0; i < infos.n; i++)
 		val_add_item(&items, infos.v[i].object);
 	struct val list = val_end_list(&items);
-	if (g->sort_by[0] && val_len(list) > 1 && ktl_sort(k, g->sort_by, list, false, &list) < 0)
+	if (g->sort_by[0] && ktl_sort(k, g->sort_by, list, false, &list) < 0)
 		return -1;
 	return ktl_print(k, p, NULL, OBJECT(a, F(apiVersion, VAL_LIT("v1")), F(items, list), F(kind, VAL_LIT("List")),
 					    F(metadata, OBJECT(a, F(resourceVersion, VAL_LIT(""))))));

@@ -1,6 +1,7 @@
 /* get --watch: first what is there, then every change as it comes. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "kubectl/get.h"
 #include "kubectl/watch.h"
 #include "net/url.h"
@@ -32,7 +33,7 @@ static int show(struct state *s, str type, struct val object)
 		ktl_table_print(k, &s->table, object, s->get->output_events ? padded(k, type) : STR_NONE, &s->tabs);
 		return 0;
 	}
-	if (s->get->output_events)
+	if (s->get->output_events && s->printer->format != KTL_NAME)
 		object = OBJECT(&k->arena, F(object, object), F(type, VAL_STR(type)));
 	return ktl_print(k, s->printer, NULL, object);
 }
@@ -60,7 +61,7 @@ static int show_first(struct state *s, const struct ktl_infos *infos, bool singl
 			*ret_revision = val_str(o, metadata, resourceVersion);
 		if (g->watch_only)
 			continue;
-		if (s->human || !val_is(items, VAL_LIST)) {
+		if (!val_is(items, VAL_LIST)) {
 			if (show(s, STR("ADDED"), o) < 0)
 				return -1;
 			continue;
@@ -77,17 +78,55 @@ static int show_first(struct state *s, const struct ktl_infos *infos, bool singl
 	return 0;
 }
 
+static struct val column(struct arena *a, const char *name) { return OBJECT(a, F(name, VAL_STR(str_of(name))), F(type, VAL_LIT("string"))); }
+
+/* What the server has to say before it ends the watch stands among the objects. */
+static int show_status(struct state *s, struct val status)
+{
+	struct arena *a = &s->k->arena;
+	if (s->human) {
+		struct val cells = LIST(a, VAL_STR(val_str(status, status)), VAL_STR(val_str(status, reason)), VAL_STR(val_str(status, message)));
+		status = OBJECT(a, F(columnDefinitions, LIST(a, column(a, "Status"), column(a, "Reason"), column(a, "Message"))), F(kind, VAL_LIT("Table")),
+				F(rows, LIST(a, OBJECT(a, F(cells, cells)))));
+		s->table = (struct ktl_table_printer){ .options = s->table.options };
+		s->table.options.with_namespace = false;
+		ktl_tabs_forget(&s->tabs);
+		if (!s->get->no_headers)
+			(void)fputc('\n', stdout);
+	}
+	int r = show(s, STR("ERROR"), status);
+	flush(s);
+	return r;
+}
+
+/* As kubectl: that a watch ends is no failure, whatever the reason. */
+static int end_watch(struct state *s)
+{
+	const struct ktl_failure f = *ktl_last_failure(s->k);
+	if (f.kind != KTL_STATUS && f.kind != KTL_CONNECTION)
+		return -1;
+	ktl_forgive(s->k);
+	return f.kind == KTL_STATUS ? show_status(s, f.status) : 0;
+}
+
+/* --request-timeout is for all of it. */
+static int64_t left_ms(const struct ktl *k, int64_t begin_ns)
+{
+	return k->timeout_ms ? MAX(k->timeout_ms - (clock_now_ns() - begin_ns) / NS_PER_MS, 1) : -1;
+}
+
 static int follow(struct state *s, const struct ktl_info *first, bool single, const struct ktl_builder *b, str revision)
 {
 	CLEANUP(ktl_watch_freep) struct ktl_watch *w = NULL;
 	struct ktl *k = s->k;
 	bool timeout, skip = single;
 	struct val object;
+	int64_t begin_ns = clock_now_ns();
 	str type;
 	int r;
 	if (ktl_watch_open(k, first->kind, first->namespace, single ? first->name : STR_NONE, selection(k, b), revision, b->accept, &w) < 0)
 		return -1;
-	while ((r = ktl_watch_next(k, w, -1, &timeout, &type, &object)) == 1) {
+	while ((r = ktl_watch_next(k, w, left_ms(k, begin_ns), &timeout, &type, &object)) == 1) {
 		/* Of a single object the first event tells what was shown already. */
 		if (!skip && show(s, type, object) < 0)
 			return -1;
@@ -96,7 +135,7 @@ static int follow(struct state *s, const struct ktl_info *first, bool single, co
 		if (ferror(stdout))
 			return 0;
 	}
-	return r;
+	return r < 0 ? end_watch(s) : 0;
 }
 
 int ktl_get_watch(struct ktl *k, const struct ktl_get *g, struct ktl_printer *p, const struct ktl_builder *b)

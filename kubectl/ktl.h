@@ -117,6 +117,8 @@ int ktl_document(struct ktl *k, struct val *ret);
 int ktl_config(struct ktl *k, const struct client_config **ret);
 /* (suspends) */
 int ktl_client(struct ktl *k, struct client **ret);
+/* (suspends) Is the server of our version? version.c */
+int ktl_match_version(struct ktl *k);
 /* That of the flag, or of the context. *ret_explicit (may be NULL): it was given on the command line. */
 int ktl_namespace(struct ktl *k, str *ret, bool *ret_explicit);
 

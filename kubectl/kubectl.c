@@ -33,7 +33,7 @@ const struct ktl_flag ktl_global_flags[] = {
 	{ "kubeconfig", 0, KTL_STRING, GLOBAL(kubeconfig), NULL, "The kubeconfig file to use", NULL },
 	{ "kuberc", 0, KTL_STRING, GLOBAL(ignored), NULL, NULL, NULL },
 	{ "log-flush-frequency", 0, KTL_STRING, GLOBAL(ignored), NULL, NULL, NULL },
-	{ "match-server-version", 0, KTL_BOOL, GLOBAL(match_server_version), NULL, NULL, NULL },
+	{ "match-server-version", 0, KTL_BOOL, GLOBAL(match_server_version), NULL, "Nothing is done unless the server is of our version", NULL },
 	{ "namespace", 'n', KTL_STRING, GLOBAL(namespace), NULL, "The namespace to work in", NULL },
 	{ "password", 0, KTL_STRING, GLOBAL(password), NULL, NULL, NULL },
 	{ "profile", 0, KTL_STRING, GLOBAL(ignored), NULL, NULL, NULL },

@@ -78,7 +78,12 @@ void ktl_add_escaped(struct buf *b, str text);
 
 /* ---- sort.c ---- */
 
-/* The items of a list, or the rows of a Table, sorted by a field: --sort-by. */
+enum { KTL_UNSORTABLE = -2 };
+
+/*
+ * The items of a list, or the rows of a Table, sorted by a field: --sort-by. -1 when the field is wrong or nobody has it; KTL_UNSORTABLE when its
+ * values cannot be compared.
+ */
 int ktl_sort(struct ktl *k, const char *field, struct val list, bool rows, struct val *ret);
 
 #endif

@@ -59,6 +59,18 @@ TEST(print_sorted)
 		{ "[{m: b, v: 2}, {m: a, v: 10}, {m: c}]", ".v", "[{\"m\":\"c\"},{\"m\":\"b\",\"v\":2},{\"m\":\"a\",\"v\":10}]" },
 		{ "[{m: b, v: 1Gi}, {m: a, v: 200Mi}]", "{.v}", "[{\"m\":\"a\",\"v\":\"200Mi\"},{\"m\":\"b\",\"v\":\"1Gi\"}]" },
 		{ "[{m: b}, {m: a}]", "m", "[{\"m\":\"a\"},{\"m\":\"b\"}]" },
+		{ "[{m: a}, {m: b, v: x}, {m: c}, {m: d, v: null}, {m: e, v: a}]", ".v",
+		  "[{\"m\":\"c\"},{\"m\":\"a\"},{\"m\":\"d\",\"v\":null},{\"m\":\"e\",\"v\":\"a\"},{\"m\":\"b\",\"v\":\"x\"}]" },
+		{ "[{m: b}]", ".nope", "[{\"m\":\"b\"}]" }, /* one needs no order */
+		{ "[]", ".nope", "[]" },
+	};
+	static const struct { const char *list; int result; const char *text; } wrong[] = {
+		{ "[{m: b}, {m: a}]", -1, "couldn't find any field with path \"{.v}\" in the list of objects" },
+		{ "[{v: 1}, {v: 1.5}]", KTL_UNSORTABLE, "Field {.v} in *unstructured.Unstructured is an unsortable type: interface, err: unsortable interface: interface" },
+		{ "[{v: 1}, {v: null}, {}, {v: true}]", KTL_UNSORTABLE,
+		  "Field {.v} in *unstructured.Unstructured is an unsortable type: interface, err: unsortable type: bool" },
+		{ "[{v: [1]}, {v: {}}]", KTL_UNSORTABLE,
+		  "Field {.v} in *unstructured.Unstructured is an unsortable type: interface, err: unsortable type: map[string]interface {}" },
 	};
 	CLEANUP(ktl_test_done) struct ktl k = { 0 };
 	struct val v;
@@ -66,6 +78,9 @@ TEST(print_sorted)
 		CHECK_INT(ktl_sort(&k, cases[i].field, ktl_test_tree(&k, cases[i].list), false, &v), 0);
 		CHECK_STR_ROW(i, ktl_json(&k, v), cases[i].want);
 	}
-	CHECK_INT(ktl_sort(&k, ".nope", ktl_test_tree(&k, "[{m: b}]"), false, &v), -1);
-	CHECK_STR(k.failures->text, "couldn't find any field with path \"{.nope}\" in the list of objects");
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		CHECK_ROW(i, ktl_sort(&k, ".v", ktl_test_tree(&k, wrong[i].list), false, &v) == wrong[i].result);
+		CHECK_STR_ROW(i, k.failures->text, wrong[i].text);
+		ktl_forgive(&k);
+	}
 }

@@ -1,11 +1,14 @@
 /* kubectl version, api-resources, api-versions */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
 
+#include "codec/types.h"
 #include "kubectl/builder.h"
 #include "kubectl/commands.h"
 #include "kubectl/print.h"
+#include "machinery/semver.h"
 
 /* ---- version ---- */
 
@@ -28,28 +31,101 @@ static struct val client_version(struct ktl *k)
 		      F(platform, VAL_STR(arena_printf(&k->arena, "linux/%s", arch))));
 }
 
+/* (suspends) What is known of it, in the order of Kubernetes' type. */
+static int server_version(struct ktl *k, struct val *ret)
+{
+	const struct type *info = TYPE(version, Info);
+	struct val_builder b = val_builder(&k->arena);
+	struct val said;
+	if (ktl_get(k, STR("/version"), STR_NONE, &said) < 0)
+		return -1;
+	for (uint32_t i = 0; i < info->n_fields; i++) {
+		const struct field *f = &info->fields[i];
+		str value = val_as_str(val_member(said, f->name));
+		if (value.n || (f->flags & FIELD_REQUIRED))
+			val_add_member(&b, f->name, VAL_STR(value));
+	}
+	*ret = val_end_object(&b);
+	return 0;
+}
+
+/* As Go shows a struct. */
+static str shown_version(struct ktl *k, struct val version)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT(KTL_TEXT_MAX);
+	const struct type *info = TYPE(version, Info);
+	for (uint32_t i = 0; i < info->n_fields; i++) {
+		str name = atom_str(info->fields[i].name);
+		buf_addf(&b, "%s%c" STR_FMT ":" STR_FMT, i ? ", " : "version.Info{", name.p[0] & ~0x20, STR_ARG(str_skip(name, 1)),
+			 STR_ARG(ktl_quote(k, val_as_str(val_member(version, info->fields[i].name)))));
+	}
+	buf_addc(&b, '}');
+	return arena_str(&k->arena, buf_str(&b));
+}
+
+int ktl_match_version(struct ktl *k)
+{
+	struct val server;
+	if (server_version(k, &server) < 0)
+		return ktl_fail_before(k, "couldn't read version from server: ");
+	/* Ours is of no commit of Kubernetes' that could be compared as well. */
+	if (str_eq(val_str(server, gitVersion), STR(KTL_VERSION)))
+		return 0;
+	return ktl_fail(k, "server version (&" STR_FMT ") differs from client version (" STR_FMT ")", STR_ARG(shown_version(k, server)),
+			STR_ARG(shown_version(k, client_version(k))));
+}
+
+/* Clients and servers that are more than one minor version apart may not understand each other. */
+static int check_skew(struct ktl *k, struct val server)
+{
+	struct semver ours, theirs;
+	str text = val_str(server, gitVersion);
+	(void)semver_parse(str_skip(STR(KTL_VERSION), 1), &ours);
+	if (!semver_parse(str_skip(text, str_starts(text, STR("v"))), &theirs))
+		return ktl_fail(k, "server version error: could not parse " STR_FMT " as version", STR_ARG(ktl_quote(k, text)));
+	uint64_t apart = MAX(ours.minor, theirs.minor) - MIN(ours.minor, theirs.minor);
+	if (ours.major == theirs.major && apart <= 1)
+		return 0;
+	str warning = arena_printf(&k->arena, "version difference between client (%" PRIu64 ".%" PRIu64 ") and server (%" PRIu64 ".%" PRIu64 ") exceeds the supported "
+				   "minor version skew of +/-1", ours.major, ours.minor, theirs.major, theirs.minor);
+	if (k->globals.warnings_as_errors)
+		return ktl_fail(k, STR_FMT, STR_ARG(warning));
+	ktl_warn(k, warning);
+	return 0;
+}
+
+static int print_versions(struct ktl *k, const char *output, struct val server)
+{
+	if (!output[0]) {
+		printf("Client Version: " KTL_VERSION "\nKustomize Version: v5.8.1\n");
+		if (val_exists(server))
+			printf("Server Version: " STR_FMT "\n", STR_ARG(val_str(server, gitVersion)));
+		return 0;
+	}
+	struct val both = OBJECT(&k->arena, F(clientVersion, client_version(k)), F(kustomizeVersion, VAL_LIT("v5.8.1")), F(serverVersion, server));
+	if (!ktl_is(output, "yaml"))
+		return ktl_print_json(k, both, 2);
+	if (ktl_print_yaml(k, both) < 0)
+		return -1;
+	printf("\n");
+	return 0;
+}
+
 static int run_version(struct ktl *k, void *options)
 {
 	const struct version *o = options;
 	struct val server = VAL_EMPTY;
+	struct client *client;
+	if (!o->client && ktl_client(k, &client) < 0)
+		return -1;
 	if (k->args.n)
 		return ktl_fail(k, "extra arguments: [%s]", k->args.v[0]);
 	if (o->output[0] && !ktl_is(o->output, "yaml") && !ktl_is(o->output, "json"))
 		return ktl_fail(k, "--output must be 'yaml' or 'json'");
-	int r = o->client ? 0 : ktl_get(k, STR("/version"), STR_NONE, &server);
-	if (!o->output[0]) {
-		printf("Client Version: " KTL_VERSION "\nKustomize Version: v5.8.1\n");
-		if (val_exists(server))
-			printf("Server Version: " STR_FMT "\n", STR_ARG(val_str(server, gitVersion)));
-		return r;
-	}
-	struct val both = OBJECT(&k->arena, F(clientVersion, client_version(k)), F(kustomizeVersion, VAL_LIT("v5.8.1")), F(serverVersion, server));
-	if (!ktl_is(o->output, "yaml"))
-		return ktl_print_json(k, both, 2) < 0 ? -1 : r;
-	if (ktl_print_yaml(k, both) < 0)
+	int r = o->client ? 0 : server_version(k, &server);
+	if (print_versions(k, o->output, server) < 0)
 		return -1;
-	printf("\n");
-	return r;
+	return val_exists(server) ? check_skew(k, server) : r;
 }
 
 const struct ktl_command ktl_version = {

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fiber.h"
 #include "base/fiber_io.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -27,12 +28,6 @@
 #include "kubelet/pod_rules.h"
 
 enum { COPY_BYTES = 1 << 16 };
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 str collect_log_path(const struct collect_options *o, struct arena *a, struct val container)
 {
@@ -66,7 +61,7 @@ static size_t rotated_names(struct arena *a, int folder, str base, str **ret)
 	size_t n = 0, cap = 0;
 
 	if (!dir) {
-		close_fd(&fd);
+		fd_closep(&fd);
 		return 0;
 	}
 	for (struct dirent *e; (e = readdir(dir));) {
@@ -121,7 +116,7 @@ static int copy_compressed(int from, int to, const char *name, struct err *err)
 static int compress_log(struct arena *a, int folder, str name, struct err *err)
 {
 	const char *temporary = arena_join(a, name, STR(".tmp")).p, *final = arena_join(a, name, STR(".gz")).p;
-	CLEANUP(close_fd) int from = openat(folder, name.p, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), to = -1;
+	CLEANUP(fd_closep) int from = openat(folder, name.p, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), to = -1;
 	struct stat st;
 	int r;
 
@@ -157,7 +152,7 @@ static int tidy_rotated(void *arg, struct err *err)
 	const struct log_job *j = arg;
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	str base, *names = NULL;
-	CLEANUP(close_fd) int folder = open_folder(&a, j->path, &base, err);
+	CLEANUP(fd_closep) int folder = open_folder(&a, j->path, &base, err);
 	size_t n, kept = 0, keep = (size_t)MAX(j->max_files - 2, 0);
 	int r = 0;
 
@@ -185,7 +180,7 @@ static int remove_log(void *arg, struct err *err)
 	const struct log_job *j = arg;
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 	str base, *names = NULL;
-	CLEANUP(close_fd) int folder = open_folder(&a, j->path, &base, err);
+	CLEANUP(fd_closep) int folder = open_folder(&a, j->path, &base, err);
 
 	if (folder < 0)
 		return 0;
@@ -288,7 +283,7 @@ struct folder_job {
 static int remove_folder(void *arg, struct err *err)
 {
 	const struct folder_job *j = arg;
-	CLEANUP(close_fd) int tree = path_open_tree(j->root, err);
+	CLEANUP(fd_closep) int tree = path_open_tree(j->root, err);
 
 	return tree < 0 ? tree : path_remove(tree, j->name, err);
 }

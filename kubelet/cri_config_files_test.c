@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
@@ -98,5 +99,41 @@ TEST(files_of_container)
 	in.pod_ips = VAL_EMPTY;
 	CHECK_INT(container_files_make(&n, &a, &in, again, &n_again, &err), 0);
 	CHECK_INT(n_again, 0);
+	nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Attempts that fail before there is a container leave empty files, which do not push out what the last container said; nor do many of them stay. */
+TEST(files_keep_the_last_words_that_were_said)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	char root[] = "/tmp/c8s-files-XXXXXX";
+	struct kubelet_node n = testing_node();
+	struct err err = ERR_INIT;
+	static const struct timespec long_ago[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct cri_mount said[2], later[2];
+	struct val pod = testing_pod(&a, "", "'terminationMessagePath':'/dev/termination-log',", "");
+	struct cri_container_input in = { .pod = pod, .container = testing_container(pod) };
+	size_t count;
+	int files = 0;
+
+	CHECK(mkdtemp(root) != NULL);
+	n.root = n.log_root = str_of(root);
+	CHECK_INT(container_files_make(&n, &a, &in, said, &count, &err), 0);
+	CHECK_INT(file_write(said[0].host_path.p, STR("words"), 0666, &err), 0);
+	CHECK_INT(utimensat(AT_FDCWD, said[0].host_path.p, long_ago, 0), 0);
+	const char *folder = arena_printf(&a, "%s/pods/u1/containers/c", root).p;
+	/* What is no file is not ours to remove. */
+	CHECK_INT(mkdir(arena_printf(&a, "%s/folder", folder).p, 0755), 0);
+	CHECK_INT(symlink(said[0].host_path.p, arena_printf(&a, "%s/link", folder).p), 0);
+	for (int i = 0; i < 5; i++) {
+		CHECK_INT(container_files_make(&n, &a, &in, later, &count, &err), 0);
+		CHECK_ROW(i, access(said[0].host_path.p, F_OK) == 0 && access(later[0].host_path.p, F_OK) == 0);
+	}
+	DIR *d = opendir(folder);
+	CHECK(d != NULL);
+	while (readdir(d))
+		files++;
+	(void)closedir(d);
+	CHECK_INT(files, 2 + 2 + 2); /* . and .., the folder and the link, the words and the newest */
 	nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }

@@ -9,17 +9,12 @@
 #include <unistd.h>
 
 #include "base/fiber_io.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/path.h"
 #include "kubelet/server_priv.h"
 
 enum { BLOCK = 32 << 10, LIST_MAX = 16 << 20, ENTRIES_MAX = 100000 };
-
-static void closep(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 /* ---- a file ---- */
 
@@ -171,8 +166,8 @@ static int open_failed(struct kubelet_call *c, int r)
 int call_files(struct kubelet_call *c)
 {
 	str name = arena_str(c->arena, str_skip(c->path, (size_t)str_find(c->path, STR("logs")) + sizeof("logs")));
-	CLEANUP(closep) int tree = -1;
-	CLEANUP(closep) int fd = -1;
+	CLEANUP(fd_closep) int tree = -1;
+	CLEANUP(fd_closep) int fd = -1;
 	struct stat s;
 
 	if (!c->o->system_logs) {

@@ -1,6 +1,5 @@
 /* Compiling: the errors of a source as cel-go shows them, the functions of an environment, programs and their lives. */
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -139,21 +138,15 @@ bool cel_overload_is_lenient(const struct cel_overload *o)
 
 /* ---- programs ---- */
 
-struct cel_program *cel_program_ref(struct cel_program *p)
+void cel_program_free(struct cel_program *p)
 {
-	atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
-	return p;
-}
-
-void cel_program_unref(struct cel_program *p)
-{
-	if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+	if (!p)
 		return;
 	arena_done(&p->arena);
 	free(p);
 }
 
-void cel_program_unrefp(struct cel_program **p) { cel_program_unref(*p); }
+void cel_program_freep(struct cel_program **p) { cel_program_free(*p); }
 
 const struct cel_type *cel_program_type(const struct cel_program *p) { return p->root->type; }
 uint64_t cel_program_max_cost(const struct cel_program *p) { return p->max_cost; }
@@ -161,10 +154,9 @@ bool cel_program_uses(const struct cel_program *p, size_t var) { return p->uses[
 
 int cel_compile(const struct cel_env *env, str source, struct arena *a, struct cel_program **ret_program, str *ret_why)
 {
-	CLEANUP(cel_program_unrefp) struct cel_program *p = mem_zalloc(sizeof(*p));
+	CLEANUP(cel_program_freep) struct cel_program *p = mem_zalloc(sizeof(*p));
 	struct cel_issues issues = { .arena = a, .list = ARENA_ARRAY(a, struct cel_issue, CEL_ERRORS_MAX) };
 
-	p->refs = 1;
 	p->env = env;
 	arena_init(&p->arena);
 	issues.source = arena_str(&p->arena, source);

@@ -50,7 +50,6 @@ enum cel_kind {
 	CEL_CIDR,
 	CEL_URL,
 	CEL_FORMAT,
-	CEL_CUSTOM,    /* a type of the environment, known by its name */
 	/* Of types only, never of a value. */
 	CEL_DYN,       /* checked when it runs */
 	CEL_ANY,       /* the same under another name; two spellings because texts show it */
@@ -66,7 +65,7 @@ struct cel_field {
 
 struct cel_type {
 	uint8_t kind;                     /* enum cel_kind */
-	str name;                         /* CEL_OBJECT, CEL_CUSTOM: as type() and texts show it */
+	str name;                         /* CEL_OBJECT: as type() and texts show it */
 	const struct cel_type *key, *elem; /* CEL_MAP; CEL_LIST, CEL_OPTIONAL and CEL_TYPE have elem alone (NULL: dyn) */
 	/* CEL_OBJECT: the fields are listed here, or those of a type of the schema. */
 	const struct cel_field *fields;
@@ -77,7 +76,7 @@ struct cel_type {
 	uint64_t max_size;
 };
 
-extern const struct cel_type cel_type_dyn, cel_type_any, cel_type_null, cel_type_bool, cel_type_int, cel_type_uint, cel_type_double,
+extern const struct cel_type cel_type_dyn, cel_type_null, cel_type_bool, cel_type_int, cel_type_uint, cel_type_double,
 	cel_type_string, cel_type_bytes, cel_type_duration, cel_type_timestamp, cel_type_type, cel_type_quantity, cel_type_semver,
 	cel_type_ip, cel_type_cidr, cel_type_url, cel_type_format;
 
@@ -92,7 +91,7 @@ struct cel_map;
 
 /* 16 bytes, passed by value. Fields are public for reading; make values with the functions below. */
 struct cel_val {
-	uint8_t kind;   /* enum cel_kind, up to CEL_CUSTOM */
+	uint8_t kind;   /* enum cel_kind, up to CEL_FORMAT */
 	int16_t zone;   /* of a timestamp: minutes east of UTC in which it is shown */
 	uint32_t n;     /* bytes of a text; nanoseconds of a timestamp */
 	union {
@@ -111,7 +110,6 @@ struct cel_val {
 		const struct cidr *cidr;
 		const struct cel_url *url;
 		const struct cel_format *format;
-		const struct cel_custom *custom;
 	};
 };
 
@@ -154,19 +152,10 @@ struct cel_val cel_of_quantity(struct arena *a, const struct quantity *q);
 /* The texts inside are borrowed. */
 struct cel_val cel_of_semver(struct arena *a, const struct semver *v);
 
-/* Something that only functions of the environment can read, such as an authorizer. */
-struct cel_custom {
-	const struct cel_type *type;
-	const void *data;
-};
-struct cel_val cel_of_custom(struct arena *a, const struct cel_type *t, const void *data);
-
 /* Items of a list or members of a map or object, else 0; and item i (in a map: key and value of member i). */
 size_t cel_len(struct cel_val v);
 struct cel_val cel_at(struct arena *a, struct cel_val list, size_t i);
 void cel_member_at(struct arena *a, struct cel_val map, size_t i, struct cel_val *ret_key, struct cel_val *ret_val);
-/* What CEL's == says. */
-bool cel_equal(struct arena *a, struct cel_val x, struct cel_val y);
 /* The value as JSON has it: bytes in base64, times and durations as text, an error as VAL_NONE. */
 struct val cel_to_val(struct arena *a, struct cel_val v);
 /* As texts name it: "int", "map", "kubernetes.Quantity". */
@@ -182,9 +171,6 @@ struct cel_eval;
 typedef struct cel_val cel_impl(struct cel_eval *ev, const struct cel_val *args, size_t n);
 
 struct cel_val cel_fail(struct cel_eval *ev, const char *fmt, ...) PRINTF_LIKE(2, 3);
-struct arena *cel_arena(struct cel_eval *ev);
-/* What the environment of this evaluation handed to cel_run. */
-void *cel_context(struct cel_eval *ev);
 /* Accounts for n steps of work inside of a function; false when the evaluation has had enough: return anything. */
 bool cel_work(struct cel_eval *ev, size_t n);
 
@@ -192,7 +178,7 @@ bool cel_work(struct cel_eval *ev, size_t n);
  * One overload of a function. The signature is a text: parameters, ':' and the result, one letter each:
  *	b bool  i int  u uint  d double  s string  y bytes  n null  t timestamp  r duration  * dyn  z type
  *	q quantity  v semver  a ip  c cidr  l url  f format  A B type parameters
- *	Lx list of x  Mxy map  Ox optional  Zx type of x  #N custom type N of the environment (one digit)
+ *	Lx list of x  Mxy map  Ox optional  Zx type of x
  */
 struct cel_overload {
 	const char *name;  /* "size", "ip.isCanonical"; a receiver-style one is marked by method */
@@ -219,7 +205,7 @@ struct cel_env {
 	size_t n_vars;
 	const struct cel_overload *overloads;   /* besides the standard ones; those of one name stand together */
 	size_t n_overloads;
-	const struct cel_type *const *types;    /* custom types for signatures, and object types that expressions may make */
+	const struct cel_type *const *types;    /* object types that expressions may make */
 	size_t n_types;
 	unsigned options;
 };
@@ -239,9 +225,8 @@ struct cel_program;
  * place when it is right but a constant in it cannot be made, such as int("x"). ret_program may be NULL when only the answer matters.
  */
 int cel_compile(const struct cel_env *env, str source, struct arena *a, struct cel_program **ret_program, str *ret_why);
-struct cel_program *cel_program_ref(struct cel_program *p);
-void cel_program_unref(struct cel_program *p);   /* NULL is fine */
-void cel_program_unrefp(struct cel_program **p); /* for CLEANUP */
+void cel_program_free(struct cel_program *p);   /* NULL is fine */
+void cel_program_freep(struct cel_program **p); /* for CLEANUP */
 /* The type of the result; lives in the program. */
 const struct cel_type *cel_program_type(const struct cel_program *p);
 /* The most that an evaluation can cost, by the sizes that types declare; huge where these say nothing. */
@@ -252,7 +237,6 @@ bool cel_program_uses(const struct cel_program *p, size_t var);
 struct cel_run {
 	struct arena *arena;
 	uint64_t limit;    /* of the cost */
-	void *context;     /* for functions of the environment */
 	uint64_t cost;     /* out */
 	bool exceeded;     /* out: the result is an error because a limit was reached, which && and || cannot absorb */
 };

@@ -197,12 +197,12 @@ static bool overload_fits(struct checker *c, const struct cel_overload *o, const
 	while (*p != ':') {
 		if (count == n || count == PARAMS_MAX)
 			return false;
-		wants[count++] = cel_signature_type(c->arena, c->env, &p, params);
+		wants[count++] = cel_signature_type(c->arena, &p, params);
 	}
 	p++;
 	if (count != n || !cel_unify_lists(&c->types, args, wants, n))
 		return false;
-	*ret_result = known(c, cel_signature_type(c->arena, c->env, &p, params));
+	*ret_result = known(c, cel_signature_type(c->arena, &p, params));
 	return true;
 }
 

@@ -166,8 +166,6 @@ static struct cel_val to_type(struct cel_eval *ev, const struct cel_val *v, size
 	(void)n;
 	if (v[0].kind == CEL_OBJECT)
 		return (struct cel_val){ .kind = CEL_TYPE, .type = v[0].map->object };
-	if (v[0].kind == CEL_CUSTOM)
-		return (struct cel_val){ .kind = CEL_TYPE, .type = v[0].custom->type };
 	struct cel_type *t = ARENA_NEW(ev->arena, struct cel_type);
 	t->kind = v[0].kind;
 	return (struct cel_val){ .kind = CEL_TYPE, .type = t };

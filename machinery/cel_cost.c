@@ -155,7 +155,7 @@ static uint64_t contains_address(const struct cel_node *call, const struct cel_v
 static uint64_t equality(const struct cel_val *args)
 {
 	/* Kubernetes' own types compare at once. */
-	if (args[0].kind >= CEL_QUANTITY && args[0].kind <= CEL_CUSTOM)
+	if (args[0].kind >= CEL_QUANTITY && args[0].kind <= CEL_FORMAT)
 		return 1;
 	return share((double)MIN(cel_actual_size(args[0]), cel_actual_size(args[1])), 0.1);
 }

@@ -68,7 +68,7 @@ static const struct cel_env environments[] = { ENV(0, 0), ENV(1, 0), ENV(2, 1), 
 
 int cel_device_compile(str expression, unsigned features, struct arena *a, struct cel_program **ret_program, str *ret_why)
 {
-	CLEANUP(cel_program_unrefp) struct cel_program *p = NULL;
+	CLEANUP(cel_program_freep) struct cel_program *p = NULL;
 	int r = cel_compile(&environments[features & 3], expression, a, &p, ret_why);
 
 	if (r < 0) {

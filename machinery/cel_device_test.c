@@ -47,7 +47,7 @@ TEST(cel_device_matches)
 
 	CHECK(json_decode(&a, str_of(device_json), &(struct json_decode_options){ 0 }, &device, &err) >= 0);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		CLEANUP(cel_program_unrefp) struct cel_program *p = NULL;
+		CLEANUP(cel_program_freep) struct cel_program *p = NULL;
 		bool match = false;
 		str why = STR("");
 		CHECK_ROW(i, cel_device_compile(str_of(rows[i].expression), features, &a, &p, &why) >= 0);
@@ -102,7 +102,7 @@ TEST(cel_device_cost)
 	struct arena a = ARENA_INIT;
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
-		CLEANUP(cel_program_unrefp) struct cel_program *p = NULL;
+		CLEANUP(cel_program_freep) struct cel_program *p = NULL;
 		str why = STR("");
 		CHECK_ROW(i, cel_device_compile(str_of(t[i].expression), 1, &a, &p, &why) >= 0);
 		CHECK_INT(cel_program_max_cost(p), t[i].max);

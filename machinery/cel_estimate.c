@@ -254,7 +254,7 @@ static void cost_of_equality(struct call *c)
 {
 	const struct cel_type *a = c->node->call.args[0]->type, *b = c->node->call.args[1]->type;
 
-	if (cel_type_same(a, b) && a->kind >= CEL_QUANTITY && a->kind <= CEL_CUSTOM) {
+	if (cel_type_same(a, b) && a->kind >= CEL_QUANTITY && a->kind <= CEL_FORMAT) {
 		uint64_t url = a->kind == CEL_URL && c->args[1].sized ? arg_size(c, 1).max : 1;
 		c->cost = a->kind == CEL_FORMAT ? (struct range){ 1, 7 } : scale((struct range){ 1, url }, a->kind == CEL_URL ? 0.1 : 1);
 		return;

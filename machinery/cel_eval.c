@@ -22,9 +22,6 @@ enum { NEST_MAX = CEL_DEPTH_MAX + 100 };
 
 /* ---- what functions may ask for ---- */
 
-struct arena *cel_arena(struct cel_eval *ev) { return ev->arena; }
-void *cel_context(struct cel_eval *ev) { return ev->run->context; }
-
 /* Some operations take much more memory than they cost: lists that are copied to grow, flatten(), the state of a match. */
 static bool too_big(const struct cel_eval *ev) { return ev->most && ev->arena->used > ev->most; }
 
@@ -282,7 +279,7 @@ struct cel_val cel_dispatch(struct cel_eval *ev, const struct cel_node *n, const
 
 	for (size_t i = 0; i < n->call.n_overloads && !found; i++) {
 		const struct cel_overload *o = n->call.overloads[i];
-		if (o->method == n->call.method && cel_signature_fits(ev->program->env, o->signature, args, count))
+		if (o->method == n->call.method && cel_signature_fits(o->signature, args, count))
 			found = o;
 	}
 	ev->name = n->call.name;

@@ -22,7 +22,7 @@ static void *try_it(void *arg)
 {
 	static const struct cel_env env = { .options = CEL_BINDINGS };
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	CLEANUP(cel_program_unrefp) struct cel_program *p = NULL;
+	CLEANUP(cel_program_freep) struct cel_program *p = NULL;
 	struct attempt *x = arg;
 	str why;
 

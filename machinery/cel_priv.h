@@ -210,9 +210,9 @@ const struct cel_type *cel_type_field(struct arena *a, const struct cel_type *ob
 extern const struct cel_type cel_type_error;
 
 /* Reads one type of a signature and moves *p behind it; params are A and B. */
-const struct cel_type *cel_signature_type(struct arena *a, const struct cel_env *env, const char **p, const struct cel_type *const params[2]);
+const struct cel_type *cel_signature_type(struct arena *a, const char **p, const struct cel_type *const params[2]);
 /* Whether arguments of these kinds fit; the cheap test at run time. */
-bool cel_signature_fits(const struct cel_env *env, const char *signature, const struct cel_val *args, size_t n);
+bool cel_signature_fits(const char *signature, const struct cel_val *args, size_t n);
 
 /* Type variables and what is known of them. */
 struct cel_unify {
@@ -239,7 +239,6 @@ const struct cel_type *cel_type_more_general(const struct cel_type *a, const str
 /* ---- programs ---- */
 
 struct cel_program {
-	_Atomic uint32_t refs;
 	const struct cel_env *env;
 	struct arena arena;
 	struct cel_node *root;

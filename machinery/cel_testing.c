@@ -111,7 +111,7 @@ static void make_variables(struct arena *a, struct cel_val ret[VARS])
 
 static void check_fact(struct arena *a, size_t row, const struct cel_fact *f)
 {
-	CLEANUP(cel_program_unrefp) struct cel_program *p = NULL;
+	CLEANUP(cel_program_freep) struct cel_program *p = NULL;
 	CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
 	struct cel_run run = { .arena = a, .limit = CEL_COST_PER_CALL };
 	struct cel_val values[VARS];

@@ -2,7 +2,7 @@
 #include "base/buf.h"
 #include "machinery/cel_priv.h"
 
-const struct cel_type cel_type_dyn = { .kind = CEL_DYN }, cel_type_any = { .kind = CEL_ANY }, cel_type_null = { .kind = CEL_NULL },
+const struct cel_type cel_type_dyn = { .kind = CEL_DYN }, cel_type_null = { .kind = CEL_NULL },
 		      cel_type_bool = { .kind = CEL_BOOL }, cel_type_int = { .kind = CEL_INT }, cel_type_uint = { .kind = CEL_UINT },
 		      cel_type_double = { .kind = CEL_DOUBLE }, cel_type_string = { .kind = CEL_STRING },
 		      cel_type_bytes = { .kind = CEL_BYTES }, cel_type_duration = { .kind = CEL_DURATION },
@@ -81,7 +81,6 @@ bool cel_type_same(const struct cel_type *a, const struct cel_type *b)
 	case CEL_PARAM:
 		return a->n_fields == b->n_fields;
 	case CEL_OBJECT:
-	case CEL_CUSTOM:
 		return str_eq(a->name, b->name);
 	case CEL_MAP:
 		return same_part(a->key, b->key) && same_part(a->elem, b->elem);
@@ -96,14 +95,14 @@ bool cel_type_same(const struct cel_type *a, const struct cel_type *b)
 
 str cel_type_runtime_name(const struct cel_type *t)
 {
-	if (t->kind == CEL_OBJECT || t->kind == CEL_CUSTOM)
+	if (t->kind == CEL_OBJECT)
 		return t->name;
 	return texts[t->kind].name.n ? texts[t->kind].name : texts[t->kind].text;
 }
 
 static void add_text(struct buf *b, const struct cel_type *t, bool output)
 {
-	if (t->kind == CEL_OBJECT || t->kind == CEL_CUSTOM) {
+	if (t->kind == CEL_OBJECT) {
 		buf_add(b, t->name);
 		return;
 	}
@@ -262,7 +261,7 @@ static const struct cel_type *letter_type(char c)
 	}
 }
 
-const struct cel_type *cel_signature_type(struct arena *a, const struct cel_env *env, const char **p, const struct cel_type *const params[2])
+const struct cel_type *cel_signature_type(struct arena *a, const char **p, const struct cel_type *const params[2])
 {
 	char c = *(*p)++;
 	const struct cel_type *elem;
@@ -272,17 +271,14 @@ const struct cel_type *cel_signature_type(struct arena *a, const struct cel_env 
 	case 'B':
 		return params[c - 'A'];
 	case 'L':
-		return cel_type_list(a, cel_signature_type(a, env, p, params));
+		return cel_type_list(a, cel_signature_type(a, p, params));
 	case 'O':
-		return cel_type_optional(a, cel_signature_type(a, env, p, params));
+		return cel_type_optional(a, cel_signature_type(a, p, params));
 	case 'Z':
-		return cel_type_of_type(a, cel_signature_type(a, env, p, params));
+		return cel_type_of_type(a, cel_signature_type(a, p, params));
 	case 'M':
-		elem = cel_signature_type(a, env, p, params);
-		return cel_type_map(a, elem, cel_signature_type(a, env, p, params));
-	case '#':
-		c = *(*p)++;
-		return env->types[c - '0'];
+		elem = cel_signature_type(a, p, params);
+		return cel_type_map(a, elem, cel_signature_type(a, p, params));
 	default:
 		return letter_type(c);
 	}
@@ -295,15 +291,13 @@ static const char *signature_skip(const char *p)
 
 	while (open) {
 		char c = *p++;
-		if (c == '#')
-			p++;
 		open += c == 'M';
 		open -= c != 'M' && c != 'L' && c != 'O' && c != 'Z';
 	}
 	return p;
 }
 
-bool cel_signature_fits(const struct cel_env *env, const char *p, const struct cel_val *args, size_t n)
+bool cel_signature_fits(const char *p, const struct cel_val *args, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint8_t kind = args[i].kind;
@@ -322,8 +316,6 @@ bool cel_signature_fits(const struct cel_env *env, const char *p, const struct c
 			fits = kind == CEL_OPTIONAL;
 		else if (c == 'Z')
 			fits = kind == CEL_TYPE;
-		else if (c == '#')
-			fits = kind == CEL_CUSTOM && args[i].custom->type == env->types[p[1] - '0'];
 		else
 			fits = kind == letter_type(c)->kind;
 		if (!fits)

@@ -351,14 +351,6 @@ struct cel_val cel_of_semver(struct arena *a, const struct semver *v)
 	return (struct cel_val){ .kind = CEL_SEMVER, .semver = copy };
 }
 
-struct cel_val cel_of_custom(struct arena *a, const struct cel_type *t, const void *data)
-{
-	struct cel_custom *c = ARENA_NEW(a, struct cel_custom);
-
-	*c = (struct cel_custom){ t, data };
-	return (struct cel_val){ .kind = CEL_CUSTOM, .custom = c };
-}
-
 struct cel_val cel_timestamp(int64_t seconds, int32_t nanos, int zone)
 {
 	return (struct cel_val){ .kind = CEL_TIMESTAMP, .zone = (int16_t)zone, .n = (uint32_t)nanos, .i = seconds };
@@ -395,8 +387,6 @@ str cel_type_name(struct cel_val v)
 {
 	if (v.kind == CEL_OBJECT)
 		return v.map->object->name;
-	if (v.kind == CEL_CUSTOM)
-		return v.custom->type->name;
 	return cel_type_runtime_name(&(struct cel_type){ .kind = v.kind });
 }
 
@@ -528,8 +518,6 @@ static bool same_type_equals(struct cel_eval *ev, struct cel_val x, struct cel_v
 		return str_eq(x.url->text, y.url->text);
 	case CEL_FORMAT:
 		return x.format == y.format;
-	case CEL_CUSTOM:
-		return x.custom->data == y.custom->data;
 	default:
 		return cel_compare(x, y) == 0;
 	}
@@ -549,10 +537,3 @@ static bool equals(struct cel_eval *ev, struct cel_val x, struct cel_val y, unsi
 }
 
 bool cel_equals(struct cel_eval *ev, struct cel_val x, struct cel_val y) { return equals(ev, x, y, 0); }
-
-bool cel_equal(struct arena *a, struct cel_val x, struct cel_val y)
-{
-	struct cel_eval ev = { .arena = a };
-
-	return equals(&ev, x, y, 0);
-}

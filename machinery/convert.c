@@ -72,7 +72,7 @@ convert_rule *convert_rule_of(const struct type *from, const struct type *to)
 static int cannot_convert(const struct type *from, const struct type *to, str why, struct err *err)
 {
 	return err_set(err, ERR_INTERNAL, STR_FMT "." STR_FMT " cannot be converted to " STR_FMT "." STR_FMT "%s" STR_FMT,
-		       STR_ARG(from->package), STR_ARG(from->name), STR_ARG(to->package), STR_ARG(to->name),
+		       STR_ARG(from->package->name), STR_ARG(from->name), STR_ARG(to->package->name), STR_ARG(to->name),
 		       why.n ? ": " : "", STR_ARG(why));
 }
 
@@ -81,9 +81,9 @@ static bool groups_share(const struct type *from, const struct type *to)
 {
 	const struct type *event = TYPE(core_v1, Event), *other = from == event ? to : from;
 
-	if (str_eq(from->group, to->group))
+	if (str_eq(from->package->group, to->package->group))
 		return true;
-	return (from == event || to == event) && str_eq(other->group, STR("events.k8s.io"));
+	return (from == event || to == event) && str_eq(other->package->group, STR("events.k8s.io"));
 }
 
 int convert_object(struct arena *a, struct val object, const struct type *from, const struct type *to, struct val *ret,

@@ -106,11 +106,6 @@ void field_forbidden(struct field_errors *e, const struct field_path *at, const 
 	ADD_FORMATTED(FIELD_ERROR_FORBIDDEN, VAL_EMPTY);
 }
 
-void field_type_invalid(struct field_errors *e, const struct field_path *at, struct val value, const char *fmt, ...)
-{
-	ADD_FORMATTED(FIELD_ERROR_TYPE_INVALID, value);
-}
-
 void field_internal(struct field_errors *e, const struct field_path *at, const char *fmt, ...)
 {
 	ADD_FORMATTED(FIELD_ERROR_INTERNAL, VAL_EMPTY);
@@ -154,12 +149,6 @@ void field_too_many(struct field_errors *e, const struct field_path *at, int64_t
 	    arena_printf(e->arena, "must have at most %lld item%s", (long long)max, max == 1 ? "" : "s"));
 }
 
-void field_too_few(struct field_errors *e, const struct field_path *at, int64_t n, int64_t min)
-{
-	add(e, FIELD_ERROR_TOO_FEW, at, val_of_int(n),
-	    arena_printf(e->arena, "must have at least %lld item%s", (long long)min, min == 1 ? "" : "s"));
-}
-
 static bool shown_before(const struct field_errors *e, size_t i)
 {
 	for (size_t j = 0; j < i; j++)
@@ -193,7 +182,7 @@ str field_errors_message(const struct field_errors *e, const struct type *type, 
 	size_t shown;
 	str list = field_errors_join(e, &shown);
 
-	buf_addf(&b, STR_FMT "%s" STR_FMT " ", STR_ARG(type->name), type->group.n ? "." : "", STR_ARG(type->group));
+	buf_addf(&b, STR_FMT "%s" STR_FMT " ", STR_ARG(type->name), type->package->group.n ? "." : "", STR_ARG(type->package->group));
 	buf_add_quoted(&b, name);
 	buf_addf(&b, shown == 1 ? " is invalid: " STR_FMT : " is invalid: [" STR_FMT "]", STR_ARG(list));
 	return arena_str(e->arena, buf_str(&b));

@@ -84,9 +84,6 @@ void field_not_supported(struct field_errors *e, const struct field_path *at, st
 void field_too_long(struct field_errors *e, const struct field_path *at, int64_t max_bytes);
 /* "Too many: 3: must have at most 2 items" */
 void field_too_many(struct field_errors *e, const struct field_path *at, int64_t n, int64_t max);
-void field_too_few(struct field_errors *e, const struct field_path *at, int64_t n, int64_t min);
-void field_type_invalid(struct field_errors *e, const struct field_path *at, struct val value, const char *fmt, ...)
-	PRINTF_LIKE(4, 5);
 void field_internal(struct field_errors *e, const struct field_path *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Any type with any detail, for combinations that have no function of their own. */
 void field_error_add(struct field_errors *e, enum field_error_type type, const struct field_path *at, struct val value,

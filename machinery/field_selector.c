@@ -275,7 +275,7 @@ static int complain(enum complaint complaint, const struct type *kind, str field
 	case NOT_SUPPORTED_FOR_KIND:
 		return err_set(err, ERR_BAD_REQUEST,
 			       "field label not supported for " STR_FMT "/" STR_FMT ", Kind=" STR_FMT ": " STR_FMT,
-			       STR_ARG(kind->group), STR_ARG(kind->version), STR_ARG(kind->name), STR_ARG(field));
+			       STR_ARG(kind->package->group), STR_ARG(kind->package->version), STR_ARG(kind->name), STR_ARG(field));
 	case NOT_KNOWN:
 		return err_set(err, ERR_BAD_REQUEST,
 			       STR_FMT " is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
@@ -311,7 +311,7 @@ int field_selector_bind(struct arena *a, struct field_selector *s, const struct 
 	enum complaint complaint = NOT_KNOWN;
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (str_eq(kinds[i].group, kind->group) && str_eq(kinds[i].kind, kind->name)) {
+		if (str_eq(kinds[i].group, kind->package->group) && str_eq(kinds[i].kind, kind->name)) {
 			labels = kinds[i].labels;
 			complaint = kinds[i].complaint;
 		}

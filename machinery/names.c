@@ -326,14 +326,6 @@ size_t name_check_label_value(str value, struct name_errors *ret)
 			  ret);
 }
 
-size_t name_check_domain_prefixed_key(str value, struct name_errors *ret)
-{
-	size_t n = name_check_label_key(value, ret);
-	if (n == 0 && str_chr(value, '/') < 0)
-		n = complain(ret, n, value, STR("must be a domain-prefixed key (such as \"acme.io/foo\")"));
-	return n;
-}
-
 size_t name_check_domain_prefixed_path(str value, struct name_errors *ret)
 {
 	size_t n = begin(ret);
@@ -369,18 +361,6 @@ static size_t complain_about_dots(str value, size_t n, struct name_errors *ret)
 	if (str_starts(value, STR("..")))
 		return complain(ret, n, value, STR("must not start with '..'"));
 	return n;
-}
-
-size_t name_check_env_var(str value, struct name_errors *ret)
-{
-	const unsigned first = ALPHA | DASH | DOT | UNDERSCORE, inside = first | DIGIT;
-	size_t n = begin(ret);
-	if (!is_word(value, first, inside, inside))
-		n = complain(ret, n, value,
-			     STR(REGEX3("a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or "
-					"'.', and must not start with a digit",
-					"[-._a-zA-Z][-._a-zA-Z0-9]*", "my.env-name", "MY_ENV.NAME", "MyEnvName1")));
-	return complain_about_dots(value, n, ret);
 }
 
 size_t name_check_env_var_relaxed(str value, struct name_errors *ret)

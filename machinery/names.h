@@ -62,16 +62,13 @@ size_t name_check_long_name_caseless(str value, struct name_errors *ret);
 size_t name_check_label_key(str value, struct name_errors *ret);
 /* Empty, or up to 63 of [-A-Za-z0-9_.] with alphanumeric ends. */
 size_t name_check_label_value(str value, struct name_errors *ret);
-/* A label key whose prefix is not optional: acme.io/foo. */
-size_t name_check_domain_prefixed_key(str value, struct name_errors *ret);
 /* acme.io/any/path; value[] is the host or the path, whichever is wrong. */
 size_t name_check_domain_prefixed_path(str value, struct name_errors *ret);
 
 /* ---- other words ---- */
 
 size_t name_check_c_identifier(str value, struct name_errors *ret);
-/* Environment variables: the strict rule, and the relaxed one (printable ASCII without '='). */
-size_t name_check_env_var(str value, struct name_errors *ret);
+/* Environment variables, by the relaxed rule: printable ASCII without '='. */
 size_t name_check_env_var_relaxed(str value, struct name_errors *ret);
 /* Keys of ConfigMap and Secret data. */
 size_t name_check_config_key(str value, struct name_errors *ret);

@@ -23,7 +23,7 @@ static str package_prefix(struct arena *a, str package)
 
 str openapi_name(struct arena *a, const struct type *type)
 {
-	str prefix = package_prefix(a, type->package);
+	str prefix = package_prefix(a, type->package->name);
 	str name = arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(prefix), STR_ARG(type->name));
 	char *p = (char *)name.p;
 	for (size_t i = 0; i < name.n; i++)
@@ -129,7 +129,7 @@ static struct val element_schema(struct openapi *o, const struct type *owner, co
 					: OBJECT(o->arena, F(type, VAL_LIT("string")));
 		return OBJECT(o->arena, F(type, VAL_LIT("array")), F(items, item));
 	}
-	size_t i = f->kind == KIND_JSON && str_starts(owner->package, STR("apiextensions/")) ? (size_t)SCALAR_ANY : f->kind;
+	size_t i = f->kind == KIND_JSON && str_starts(owner->package->name, STR("apiextensions/")) ? (size_t)SCALAR_ANY : f->kind;
 	const struct scalar_schema *s = scalar_of(i);
 	if (s->name) {
 		o->scalars[i] = true;
@@ -273,7 +273,7 @@ static struct val kinds_of(struct openapi *o, const struct type *t)
 
 	if (!(t->flags & TYPE_KIND) && !everywhere)
 		return VAL_EMPTY;
-	val_add_item(&b, everywhere ? gvk(o->arena, STR(""), STR("v1"), t->name) : gvk(o->arena, t->group, t->version, t->name));
+	val_add_item(&b, everywhere ? gvk(o->arena, STR(""), STR("v1"), t->name) : gvk(o->arena, t->package->group, t->package->version, t->name));
 	if (everywhere && o->v3 && o->group.n)
 		val_add_item(&b, gvk(o->arena, o->group, o->version, t->name));
 	for (size_t i = 0; everywhere && !o->v3 && i < schema_n_api_versions; i++)
@@ -286,8 +286,8 @@ static struct val type_schema(struct openapi *o, const struct type *t)
 {
 	struct val_builder b = val_builder(o->arena), properties = val_builder(o->arena), required = val_builder(o->arena);
 
-	if (t->description.n)
-		val_add_member(&b, A_description, VAL_STR(t->description));
+	if (t->description[0])
+		val_add_member(&b, A_description, VAL_STR(str_of(t->description)));
 	if (t->form != FORM_OBJECT)
 		return val_end_object(&b);
 	for (uint16_t i = 0; i < t->n_fields; i++) {

@@ -36,7 +36,7 @@ const struct table *table_of(const struct type *kind)
 	for (size_t i = 0; i < ARRAY_LEN(sets); i++)
 		for (size_t j = 0; j < sets[i]->n; j++) {
 			const struct table *t = &sets[i]->all[j];
-			if (str_eq(t->kind, kind->name) && str_eq(t->group, kind->group))
+			if (str_eq(t->kind, kind->name) && str_eq(t->group, kind->package->group))
 				return t;
 		}
 	return &default_table;

@@ -15,7 +15,7 @@ static const struct kind_rules *rules_of(const struct type *type)
 	static const struct kind_rules none;
 	for (size_t i = 0; i < ARRAY_LEN(all_rules); i++)
 		for (const struct kind_rules *r = all_rules[i]; r->type; r++)
-			if (r->type == type || (str_eq(r->type->name, type->name) && str_eq(r->type->group, type->group)))
+			if (r->type == type || (str_eq(r->type->name, type->name) && str_eq(r->type->package->group, type->package->group)))
 				return r;
 	return &none;
 }

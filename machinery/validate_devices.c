@@ -191,7 +191,7 @@ static void check_device_tolerations(struct field_errors *e, const struct field_
 static void check_expression(struct field_errors *e, const struct field_path *at, str expression)
 {
 	CLEANUP(arena_done) struct arena scratch = ARENA_INIT;
-	CLEANUP(cel_program_unrefp) struct cel_program *p = NULL;
+	CLEANUP(cel_program_freep) struct cel_program *p = NULL;
 	unsigned features = 0;
 	str why;
 

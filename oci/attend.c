@@ -12,8 +12,8 @@
 static int send_listener(const struct attend *t, pid_t pid, int number, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	CLEANUP(fd_close) int process = pidfd_open(pid, 0);
-	CLEANUP(fd_close) int listener = process < 0 ? -1 : pidfd_getfd(process, number, 0);
+	CLEANUP(fd_closep) int process = pidfd_open(pid, 0);
+	CLEANUP(fd_closep) int listener = process < 0 ? -1 : pidfd_getfd(process, number, 0);
 
 	if (listener < 0)
 		return err_sys(err, errno, "fetching the seccomp listener");
@@ -49,7 +49,7 @@ static int answer(const struct attend *t, int sync, pid_t pid, const struct sync
 static int next(const struct attend *t, int sync, pid_t pid, enum sync_kind *ret_kind, struct err *err)
 {
 	struct sync_message m;
-	CLEANUP(fd_close) int passed = -1;
+	CLEANUP(fd_closep) int passed = -1;
 	int r = sync_next(sync, &m, &passed, err);
 
 	*ret_kind = m.kind;

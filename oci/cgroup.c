@@ -239,7 +239,7 @@ static int place(const struct mount *m, str own, const char *path, struct cgroup
 /* The folder and those on the way to it, part by part: some hierarchies want something at each. */
 static int make_parts(const struct mount *m, const char *path, struct err *err)
 {
-	CLEANUP(cgroup_close) int at = open(m->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int at = open(m->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (at < 0)
 		return err_sys(err, errno, "open %s", m->dir);
 	for (str part, rest = str_of(path + 1); rest.n; ) {
@@ -253,7 +253,7 @@ static int make_parts(const struct mount *m, const char *path, struct err *err)
 			cgroup_v2_enable(at);
 		if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
 			return err_sys(err, errno, "make cgroup %s%s at \"%s\"", m->dir, path, name);
-		CLEANUP(cgroup_close) int next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		CLEANUP(fd_closep) int next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
 			return err_sys(err, errno, "open cgroup %s%s at \"%s\"", m->dir, path, name);
 		int r = m->controllers & 1U << CGROUP_CPUSET ? cgroup_v1_inherit_cpuset(at, next, m->dir, err) : 0;
@@ -300,8 +300,8 @@ static int add_hierarchy(struct cgroup *c, const struct mount *m, str own, const
 
 static void hierarchy_done(struct cgroup_hierarchy *h)
 {
-	cgroup_close(&h->fd);
-	cgroup_close(&h->tasks);
+	fd_closep(&h->fd);
+	fd_closep(&h->tasks);
 	free(h->path);
 	free(h->dir);
 }
@@ -397,7 +397,7 @@ static void remove_below(int fd, unsigned depth)
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
 	if (!dir) {
-		cgroup_close(&copy);
+		fd_closep(&copy);
 		return;
 	}
 	for (struct dirent *e; (e = readdir(dir)); ) {
@@ -405,7 +405,7 @@ static void remove_below(int fd, unsigned depth)
 			continue;
 		if (unlinkat(fd, e->d_name, AT_REMOVEDIR) == 0 || errno != EBUSY || depth == 0)
 			continue;
-		CLEANUP(cgroup_close) int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		CLEANUP(fd_closep) int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (below < 0)
 			continue;
 		remove_below(below, depth - 1);
@@ -458,7 +458,7 @@ int cgroup_need(const struct cgroup *c, enum cgroup_controller controller, const
 
 int cgroup_write(const struct cgroup_hierarchy *h, const char *file, str text, struct err *err)
 {
-	CLEANUP(cgroup_close) int fd = openat(h->fd, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	CLEANUP(fd_closep) int fd = openat(h->fd, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(err, errno, "open %s/%s to write \"" STR_FMT "\"", h->dir, file, STR_ARG(text));
 	ssize_t n;
@@ -482,7 +482,7 @@ int cgroup_writef(const struct cgroup_hierarchy *h, const char *file, struct err
 
 int cgroup_read(const struct cgroup_hierarchy *h, const char *file, struct buf *b, struct err *err)
 {
-	CLEANUP(cgroup_close) int fd = openat(h->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	CLEANUP(fd_closep) int fd = openat(h->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(err, errno, "open %s/%s", h->dir, file);
 	for (;;) {

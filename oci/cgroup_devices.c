@@ -349,7 +349,7 @@ int cgroup_v2_devices(int fd, const struct cgroup_device_rule *rules, size_t n, 
 	CLEANUP(arena_done) struct arena arena = ARENA_INIT;
 	size_t size;
 	struct bpf_insn *code = cgroup_device_program(&arena, rules, n, &size);
-	CLEANUP(cgroup_close) int program = program_load(code, size, err);
+	CLEANUP(fd_closep) int program = program_load(code, size, err);
 	if (program < 0)
 		return program;
 	uint32_t ids[PROGRAMS_MAX];
@@ -363,7 +363,7 @@ int cgroup_v2_devices(int fd, const struct cgroup_device_rule *rules, size_t n, 
 	uint32_t had = MIN(attr.query.prog_cnt, (uint32_t)PROGRAMS_MAX);
 	/* All programs must agree to an access. One is replaced in one step; of several, the new one comes before the old ones go. */
 	for (uint32_t i = 0; i < MAX(had, 1U); i++) {
-		CLEANUP(cgroup_close) int old = had ? program_open(ids[i], err) : -1;
+		CLEANUP(fd_closep) int old = had ? program_open(ids[i], err) : -1;
 		if (had && old < 0)
 			return old;
 		int r = i == 0 ? program_attach(fd, program, had == 1 ? old : -1, err) : 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "oci/cgroup.h"
 
 /* Under v1 they may each have their own hierarchy or share one; UNIFIED is the one of v2, and has what it has. */
@@ -51,13 +52,6 @@ int cgroup_need(const struct cgroup *c, enum cgroup_controller controller, const
 
 /* The path of a cgroup in a hierarchy, from the lines ID:controllers:path of /proc/PID/cgroup. */
 bool cgroup_path_of(str text, unsigned controllers, str *ret);
-
-/* A descriptor, in the form that CLEANUP takes. */
-static inline void cgroup_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 /* -ERR_FORBIDDEN "what cgroup ...: this process is in it" if we are in c or below it: nothing stops or ends itself that way. */
 int cgroup_not_ours(const struct cgroup *c, const char *what, struct err *err);

@@ -168,7 +168,7 @@ static int pids_below(const struct cgroup_hierarchy *h, struct pids *p, unsigned
 	int copy = openat(h->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
 	if (!dir) {
-		cgroup_close(&copy);
+		fd_closep(&copy);
 		return 0;
 	}
 	for (struct dirent *e; r >= 0 && (e = readdir(dir)); ) {
@@ -178,7 +178,7 @@ static int pids_below(const struct cgroup_hierarchy *h, struct pids *p, unsigned
 			r = err_set(err, ERR_TOO_LARGE, "cgroup %s is more than %d cgroups deep", h->dir, DEPTH_MAX);
 			break;
 		}
-		CLEANUP(cgroup_close) int fd = openat(h->fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		CLEANUP(fd_closep) int fd = openat(h->fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0)
 			continue;
 		struct cgroup_hierarchy below = { .controllers = h->controllers, .fd = fd, .dir = h->dir };
@@ -241,7 +241,7 @@ static int freeze_v1(const struct cgroup_hierarchy *h, struct err *err)
 /* v2: cgroup.events says when all have stopped, and can be waited for. */
 static int freeze_v2(const struct cgroup_hierarchy *h, struct err *err)
 {
-	CLEANUP(cgroup_close) int events = openat(h->fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	CLEANUP(fd_closep) int events = openat(h->fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	if (events < 0)
 		return err_sys(err, errno, "open %s/cgroup.events", h->dir);
 	int r = cgroup_write(h, "cgroup.freeze", STR("1"), err);

@@ -71,7 +71,7 @@ struct val cgroup_below(const struct cgroup *c, struct arena *a)
 		int fd = openat(c->hierarchies[i].fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 		if (!folder) {
-			cgroup_close(&fd);
+			fd_closep(&fd);
 			continue;
 		}
 		add_names(folder, a, &seen, &names);

@@ -144,7 +144,7 @@ int cgroup_stats(struct cgroup *c, struct cgroup_stats *ret, struct err *err)
 
 static int oom_fd_v1(const struct cgroup_hierarchy *h, struct err *err)
 {
-	CLEANUP(cgroup_close) int control = openat(h->fd, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+	CLEANUP(fd_closep) int control = openat(h->fd, "memory.oom_control", O_RDONLY | O_CLOEXEC);
 	if (control < 0)
 		return err_sys(err, errno, "open %s/memory.oom_control", h->dir);
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

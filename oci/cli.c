@@ -233,7 +233,7 @@ static void log_line(const struct cli *c, const struct err *e)
 	char text[TIME_TEXT_MAX];
 	int64_t ns = clock_wall_ns();
 	str when = time_format((struct timestamp){ ns / NS_PER_S, 0 }, text);
-	CLEANUP(fd_close) int fd = open(c->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	CLEANUP(fd_closep) int fd = open(c->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
 	if (fd < 0)
 		return;

@@ -75,8 +75,8 @@ static void front_close(struct front *f)
 {
 	if (f->raw)
 		(void)tcsetattr(0, TCSANOW, &f->before);
-	fd_close(&f->signals);
-	fd_close(&f->master);
+	fd_closep(&f->signals);
+	fd_closep(&f->master);
 }
 
 static bool copy(int from, int to)
@@ -138,7 +138,7 @@ static int front_wait(struct front *f)
 		if (poll(p, 3, -1) < 0 && errno != EINTR)
 			break;
 		if (p[1].revents && !copy(f->master, 1))
-			fd_close(&f->master);
+			fd_closep(&f->master);
 		if (p[2].revents)
 			f->in_open = copy(0, f->master);
 		if (p[0].revents)
@@ -167,7 +167,7 @@ static int connect_console(const char *path, struct err *err)
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
 		return fd;
 	int sys = errno;
-	fd_close(&fd);
+	fd_closep(&fd);
 	return err_sys(err, sys, "console socket %s", path);
 }
 
@@ -222,7 +222,7 @@ static int wants_terminal(const struct cli *c, bool *ret, struct err *err)
 
 int cli_create(struct cli *c, struct err *err)
 {
-	CLEANUP(fd_close) int socket = -1, ours = -1;
+	CLEANUP(fd_closep) int socket = -1, ours = -1;
 	bool terminal;
 	pid_t pid;
 	int r;
@@ -244,7 +244,7 @@ static int run_foreground(struct cli *c, struct front *f, int ours, struct err *
 
 int cli_run(struct cli *c, struct err *err)
 {
-	CLEANUP(fd_close) int socket = -1, ours = -1;
+	CLEANUP(fd_closep) int socket = -1, ours = -1;
 	CLEANUP(front_close) struct front f = { .signals = -1, .master = -1 };
 	bool terminal;
 	int r;
@@ -370,7 +370,7 @@ static int exec_process(const struct cli *c, struct val *ret, struct err *err)
 
 int cli_exec(struct cli *c, struct err *err)
 {
-	CLEANUP(fd_close) int socket = -1, ours = -1;
+	CLEANUP(fd_closep) int socket = -1, ours = -1;
 	CLEANUP(front_close) struct front f = { .signals = -1, .master = -1 };
 	struct val process;
 	int r;

@@ -269,8 +269,8 @@ static void tell_oom(struct cli *c, struct cgroup *cgroup, uint64_t *kills)
 static int follow(struct cli *c, struct cgroup *cgroup, const struct state *s, int interval_ms, struct err *err)
 {
 	enum { SETTLE_MS = 50 };
-	CLEANUP(fd_close) int oom = cgroup_oom_fd(cgroup, err);
-	CLEANUP(fd_close) int process = state_pidfd(s, err);
+	CLEANUP(fd_closep) int oom = cgroup_oom_fd(cgroup, err);
+	CLEANUP(fd_closep) int process = state_pidfd(s, err);
 	struct cgroup_stats stats = { 0 };
 
 	if (oom < 0 || process < 0)
@@ -398,7 +398,7 @@ static const char example[] =
 int cli_spec(struct cli *c, struct err *err)
 {
 	const char *path = arena_printf(c->arena, "%s/config.json", c->bundle ? c->bundle : ".").p;
-	CLEANUP(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	CLEANUP(fd_closep) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
 	if (fd < 0 && errno == EEXIST)
 		return err_set(err, ERR_ALREADY_EXISTS, "File config.json exists. Remove it first");

@@ -74,7 +74,7 @@ static int keep_config(const struct creation *c, struct err *err)
 	if (r < 0)
 		return r;
 	/* Nobody looks for it before there is a state. */
-	CLEANUP(fd_close) int fd = openat(c->state.dir, "config.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	CLEANUP(fd_closep) int fd = openat(c->state.dir, "config.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	return fd < 0 ? err_sys(err, errno, "%s/config.json", c->state.folder) :
 			file_write_fd(fd, buf_str(&text), -1, c->state.folder, err);
 }
@@ -209,8 +209,8 @@ static int create_process(struct creation *c, struct err *err)
 		r = init_clone(&init, sync[0], &c->pid, err);
 		if (r == 0)
 			r = attend_process(&attend, sync[0], c->pid, err);
-		fd_close(&init.sync);
-		fd_close(&sync[0]);
+		fd_closep(&init.sync);
+		fd_closep(&sync[0]);
 	}
 	namespaces_close(init.join);
 	return r;
@@ -264,7 +264,7 @@ int oci_create(const struct oci_create_options *o, pid_t *ret_pid, struct err *e
 	if (r == 0)
 		*ret_pid = c.pid;
 	rootfs_close(&c.rootfs);
-	fd_close(&c.start);
+	fd_closep(&c.start);
 	state_close(&c.state);
 	cgroup_free(c.cgroup);
 	seccomp_free(c.seccomp);
@@ -282,7 +282,7 @@ static int connect_start(const struct state *s, struct err *err)
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
 		return fd;
 	int sys = errno;
-	fd_close(&fd);
+	fd_closep(&fd);
 	return sys == ECONNREFUSED ? err_set(err, ERR_CONFLICT, "cannot start a container that has stopped") :
 				     err_sys(err, sys, "the start socket");
 }
@@ -309,7 +309,7 @@ static int start(struct state *s, struct arena *a, struct err *err)
 		return err_set(err, ERR_CONFLICT, "cannot start an already running container");
 	if ((r = kept_config(s, a, &config, err)) < 0)
 		return r;
-	CLEANUP(fd_close) int fd = connect_start(s, err);
+	CLEANUP(fd_closep) int fd = connect_start(s, err);
 	if (fd < 0)
 		return fd;
 	struct attend attend = { .console_socket = -1, .seccomp = val_get(config, linux, seccomp), .state = s };
@@ -319,7 +319,7 @@ static int start(struct state *s, struct arena *a, struct err *err)
 		return err_wrap(err, r, "unable to start container process");
 	if ((r = run_hooks(s, val_get(config, hooks), A_poststart, OCI_RUNNING, err)) < 0) {
 		/* It is not our child: its number may be another's by now. */
-		CLEANUP(fd_close) int process = state_pidfd(s, NULL);
+		CLEANUP(fd_closep) int process = state_pidfd(s, NULL);
 		if (process >= 0)
 			(void)pidfd_send_signal(process, SIGKILL, NULL, 0);
 	}
@@ -383,7 +383,7 @@ static int send_signal(const struct state *s, int signal, bool all, struct err *
 		if (all || r < 0)
 			return all ? r : err_wrap(err, r, "killing all");
 	}
-	CLEANUP(fd_close) int fd = state_pidfd(s, err);
+	CLEANUP(fd_closep) int fd = state_pidfd(s, err);
 	if (fd < 0)
 		return signal == SIGKILL && !s->own_pids ? 0 : fd;
 	if (pidfd_send_signal(fd, signal, NULL, 0) < 0)
@@ -410,7 +410,7 @@ int oci_kill(const char *root, const char *id, int signal, bool all, struct err 
 
 static int end_process(const struct state *s, struct err *err)
 {
-	CLEANUP(fd_close) int fd = state_pidfd(s, err);
+	CLEANUP(fd_closep) int fd = state_pidfd(s, err);
 	struct pollfd p = { fd, POLLIN, 0 };
 
 	if (fd < 0)
@@ -456,7 +456,7 @@ int oci_delete(const char *root, const char *id, bool force, struct err *err)
 		state_close(&s);
 	} else if (r == -ERR_NOT_FOUND && force && state_check_id(id, NULL) == 0) {
 		/* What a create left that was killed has no state, but the id is taken. */
-		CLEANUP(fd_close) int tree = path_open_tree(root, NULL);
+		CLEANUP(fd_closep) int tree = path_open_tree(root, NULL);
 		r = tree < 0 ? 0 : path_remove(tree, id, err);
 		r = r == -ERR_NOT_FOUND ? 0 : r;
 	}
@@ -478,7 +478,7 @@ static int pause_locked(const struct state *s, bool pause, struct err *err)
 		return thaw(s, err);
 	if ((r = cgroup_open(s->cgroup.p, &c, err)) < 0 || (r = cgroup_freeze(c, true, err)) < 0)
 		return r;
-	CLEANUP(fd_close) int mark = openat(s->dir, "paused", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CLEANUP(fd_closep) int mark = openat(s->dir, "paused", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	return mark < 0 ? err_sys(err, errno, "paused") : 0;
 }
 

@@ -40,8 +40,8 @@ static bool copy_content(int in, int out, off_t size)
 
 static int copy_file(int from, int to, const char *name, struct err *err)
 {
-	CLEANUP(fd_close) int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	CLEANUP(fd_close) int out = in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	CLEANUP(fd_closep) int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	CLEANUP(fd_closep) int out = in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct stat st;
 
 	if (out < 0 || fstat(in, &st) < 0 || !copy_content(in, out, st.st_size) || fchown(out, st.st_uid, st.st_gid) < 0 ||
@@ -67,8 +67,8 @@ static int copy_sub_folder(int from, int to, const char *name, unsigned depth, s
 {
 	if (mkdirat(to, name, 0700) < 0)
 		return err_sys(err, errno, "%s", name);
-	CLEANUP(fd_close) int in = openat(from, name, FOLDER);
-	CLEANUP(fd_close) int out = in < 0 ? -1 : openat(to, name, FOLDER);
+	CLEANUP(fd_closep) int in = openat(from, name, FOLDER);
+	CLEANUP(fd_closep) int out = in < 0 ? -1 : openat(to, name, FOLDER);
 	return out < 0 ? err_sys(err, errno, "%s", name) : copy_folder(in, out, depth + 1, err);
 }
 
@@ -103,7 +103,7 @@ static int copy_folder(int from, int to, unsigned depth, struct err *err)
 	DIR *dir = again < 0 ? NULL : fdopendir(again);
 	if (!dir) {
 		r = err_sys(err, errno, "a folder");
-		fd_close(&again);
+		fd_closep(&again);
 		return r;
 	}
 	while (r == 0 && (e = readdir(dir)))
@@ -117,8 +117,8 @@ static int copy_folder(int from, int to, unsigned depth, struct err *err)
 
 int copy_tree(int from, int to, struct err *err)
 {
-	CLEANUP(fd_close) int in = openat(from, ".", FOLDER);
-	CLEANUP(fd_close) int out = in < 0 ? -1 : openat(to, ".", FOLDER);
+	CLEANUP(fd_closep) int in = openat(from, ".", FOLDER);
+	CLEANUP(fd_closep) int out = in < 0 ? -1 : openat(to, ".", FOLDER);
 	int r = out < 0 ? err_sys(err, errno, "a folder") : copy_folder(in, out, 0, err);
 
 	return r < 0 ? err_wrap(err, r, "copying") : 0;

@@ -27,11 +27,11 @@ static void begin(void)
 
 static void end(void)
 {
-	fd_close(&from);
-	fd_close(&to);
+	fd_closep(&from);
+	fd_closep(&to);
 	CHECK_INT(path_remove(tree, "from", NULL), 0);
 	CHECK_INT(path_remove(tree, "to", NULL), 0);
-	fd_close(&tree);
+	fd_closep(&tree);
 	CHECK_INT(rmdir(top), 0);
 }
 

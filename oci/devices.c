@@ -42,16 +42,16 @@ int devices_open_null(struct err *err)
 /* Shows the device of the same path outside. */
 static int bind_device(int root, const struct device *d, struct err *err)
 {
-	CLEANUP(fd_close) int outside = open(d->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	CLEANUP(fd_closep) int outside = open(d->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 	if (outside < 0)
 		return err_sys(err, errno, "%s outside", d->path);
 	if (!is_device(outside, d))
 		return err_set(err, ERR_FORBIDDEN, "%s outside is another device", d->path);
-	CLEANUP(fd_close) int tree = mount_clone(outside, 0, err);
+	CLEANUP(fd_closep) int tree = mount_clone(outside, 0, err);
 	if (tree < 0)
 		return tree;
-	CLEANUP(fd_close) int target = mount_make_file(root, d->path, err);
+	CLEANUP(fd_closep) int target = mount_make_file(root, d->path, err);
 	return target < 0 ? target : mount_put(tree, target, err);
 }
 
@@ -60,11 +60,11 @@ static int make_device(int root, const struct device *d, struct err *err)
 	char folder[256];
 	const char *slash = strrchr(d->path, '/');
 	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - d->path + 1), d->path);
-	CLEANUP(fd_close) int parent = path_mkdirs(root, folder, 0755, err);
+	CLEANUP(fd_closep) int parent = path_mkdirs(root, folder, 0755, err);
 	if (parent < 0)
 		return parent;
 	if (mknodat(parent, slash + 1, d->mode, makedev(d->major, d->minor)) == 0) {
-		CLEANUP(fd_close) int made = openat(parent, slash + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		CLEANUP(fd_closep) int made = openat(parent, slash + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (made < 0 || !is_device(made, d))
 			return err_set(err, ERR_FORBIDDEN, "%s was replaced", d->path);
 		if (fchownat(made, "", d->uid, d->gid, AT_EMPTY_PATH) < 0)
@@ -75,7 +75,7 @@ static int make_device(int root, const struct device *d, struct err *err)
 		return bind_device(root, d, err);
 	if (errno != EEXIST)
 		return err_sys(err, errno, "mknod");
-	CLEANUP(fd_close) int there = openat(parent, slash + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	CLEANUP(fd_closep) int there = openat(parent, slash + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (there < 0 || !is_device(there, d))
 		return err_set(err, ERR_FORBIDDEN, "something else is there");
 	return 0;
@@ -116,7 +116,7 @@ static int make_links(int root, struct err *err)
 		{ "/proc/self/fd", "fd" }, { "/proc/self/fd/0", "stdin" }, { "/proc/self/fd/1", "stdout" }, { "/proc/self/fd/2", "stderr" },
 		{ "pts/ptmx", "ptmx" },
 	};
-	CLEANUP(fd_close) int dev = path_mkdirs(root, "/dev", 0755, err);
+	CLEANUP(fd_closep) int dev = path_mkdirs(root, "/dev", 0755, err);
 
 	if (dev < 0)
 		return dev;

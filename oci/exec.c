@@ -76,7 +76,7 @@ static int run(const struct oci_exec_options *o, struct execution *e, struct are
 
 	memcpy(init.stdio, o->stdio, sizeof(init.stdio));
 	/* The descriptor holds the process while its namespaces are opened by its pid. */
-	CLEANUP(fd_close) int process = state_pidfd(&e->state, err);
+	CLEANUP(fd_closep) int process = state_pidfd(&e->state, err);
 	if (process < 0)
 		return process;
 	if ((r = cgroup_join_prepare(e->cgroup, err)) < 0 || (r = namespaces_open_of(e->state.pid, init.join, err)) < 0)
@@ -86,8 +86,8 @@ static int run(const struct oci_exec_options *o, struct execution *e, struct are
 		r = init_clone(&init, sync[0], &e->pid, err);
 		if (r == 0 && (r = attend_process(&attend, sync[0], e->pid, err)) == 0)
 			r = attend_exec(&attend, sync[0], e->pid, err);
-		fd_close(&init.sync);
-		fd_close(&sync[0]);
+		fd_closep(&init.sync);
+		fd_closep(&sync[0]);
 	}
 	namespaces_close(init.join);
 	return r;

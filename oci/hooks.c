@@ -65,7 +65,7 @@ static bool attend(const struct hook *h, int pidfd, int *in, int out, str state,
 			ssize_t wrote = write(*in, state.p, state.n);
 			state = wrote > 0 ? str_skip(state, (size_t)wrote) : errno == EAGAIN ? state : STR_NONE;
 			if (!state.n)
-				fd_close(in);
+				fd_closep(in);
 		}
 		if (n > 0 && p[1].revents) {
 			char text[512];
@@ -99,17 +99,17 @@ static int hook_run(const struct hook *h, str state, struct err *err)
 
 	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0) {
 		int sys = errno;
-		fd_close(&in[0]);
-		fd_close(&in[1]);
+		fd_closep(&in[0]);
+		fd_closep(&in[1]);
 		return err_sys(err, sys, "hook %s", h->path);
 	}
 	pid_t pid = process_clone(0);
 	if (pid == 0)
 		hook_exec(h, in[0], out[1]);
 	int sys = errno;
-	fd_close(&in[0]);
-	fd_close(&out[1]);
-	CLEANUP(fd_close) int pidfd = pid < 0 ? -1 : pidfd_open(pid, 0);
+	fd_closep(&in[0]);
+	fd_closep(&out[1]);
+	CLEANUP(fd_closep) int pidfd = pid < 0 ? -1 : pidfd_open(pid, 0);
 	if (pidfd < 0) {
 		sys = pid < 0 ? sys : errno;
 		if (pid > 0)
@@ -124,8 +124,8 @@ static int hook_run(const struct hook *h, str state, struct err *err)
 		kill(pid, SIGKILL);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	fd_close(&in[1]);
-	fd_close(&out[0]);
+	fd_closep(&in[1]);
+	fd_closep(&out[0]);
 	return pidfd < 0 ? err_sys(err, sys, "hook %s", h->path) : outcome(h, in_time, status, &said, err);
 }
 

@@ -121,7 +121,7 @@ static int stdio(struct init *i, struct err *err)
 
 	if (!i->process->terminal)
 		return process_set_stdio(i->stdio, err);
-	CLEANUP(fd_close) int own = i->spec ? -1 : path_open_tree("/", err);
+	CLEANUP(fd_closep) int own = i->spec ? -1 : path_open_tree("/", err);
 	if (!i->spec && own < 0)
 		return own;
 	if ((r = terminal_make(i->spec ? i->rootfs->tree : own, i->process, i->spec != NULL, &master, err)) < 0)
@@ -189,7 +189,7 @@ static int no_new_privs(struct init *i, struct err *err)
 static int label(struct init *i, struct err *err)
 {
 	int r = process_set_label(i->process, i->label, err);
-	fd_close(&i->label);
+	fd_closep(&i->label);
 	return r;
 }
 
@@ -292,13 +292,13 @@ static const struct step {
 /* Waits for `start`: its connection is where a failure of the last steps is told. */
 static int wait_for_start(struct init *i, struct err *err)
 {
-	fd_close(&i->sync);
+	fd_closep(&i->sync);
 	do
 		i->sync = accept4(i->start, NULL, NULL, SOCK_CLOEXEC);
 	while (i->sync < 0 && errno == EINTR);
 	if (i->sync < 0)
 		return err_sys(err, errno, "waiting for start");
-	fd_close(&i->start);
+	fd_closep(&i->start);
 	return 0;
 }
 
@@ -440,7 +440,7 @@ int init_clone(struct init *i, int parent_sync, pid_t *ret_pid, struct err *err)
 			run_stage(i, flags);
 		run_steps(i);
 	}
-	fd_close(&i->sync);
+	fd_closep(&i->sync);
 	if (!staged) {
 		*ret_pid = pid;
 		return 0;

@@ -295,7 +295,7 @@ static int configure(int context, str option, struct err *err)
 
 int mount_new(const char *type, const char *source, str list, const char *label, uint64_t set, struct err *err)
 {
-	CLEANUP(fd_close) int context = fsopen(type, FSOPEN_CLOEXEC);
+	CLEANUP(fd_closep) int context = fsopen(type, FSOPEN_CLOEXEC);
 	str option;
 	int r;
 
@@ -320,7 +320,7 @@ int mount_new(const char *type, const char *source, str list, const char *label,
 
 static int idmap(struct mount *m, struct err *err)
 {
-	CLEANUP(fd_close) int user = namespaces_mapped(m->uid_maps, m->gid_maps, err);
+	CLEANUP(fd_closep) int user = namespaces_mapped(m->uid_maps, m->gid_maps, err);
 
 	if (user < 0)
 		return user;
@@ -349,7 +349,7 @@ int mount_open_source(struct mount *m, const char *bundle, bool shared, struct e
 {
 	if (!m->bind || m->remount)
 		return 0;
-	CLEANUP(fd_close) int folder = path_open_tree(bundle, err);
+	CLEANUP(fd_closep) int folder = path_open_tree(bundle, err);
 	if (folder < 0)
 		return folder;
 	m->tree = open_tree(folder, m->source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (m->recursive ? AT_RECURSIVE : 0));
@@ -368,7 +368,7 @@ static int make_file_at(int root, struct buf *path, struct err *err)
 	const char *name = path->p + slash + 1;
 
 	buf_add(&folder, slash < 0 ? STR(".") : str_head(buf_str(path), (size_t)slash + 1));
-	CLEANUP(fd_close) int parent = path_mkdirs(root, folder.p, 0755, err);
+	CLEANUP(fd_closep) int parent = path_mkdirs(root, folder.p, 0755, err);
 	if (parent < 0)
 		return parent;
 	int fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -499,13 +499,13 @@ static int open_new(const struct mount *m, int target, struct err *err)
 	if (tree >= 0 && queues && m->label)
 		r = set_label(tree, m->label, err);
 	if (r < 0)
-		fd_close(&tree);
+		fd_closep(&tree);
 	return r < 0 ? r : tree;
 }
 
 static int attach(struct mount *m, int root, struct err *err)
 {
-	CLEANUP(fd_close) int target = open_target(m, root, err);
+	CLEANUP(fd_closep) int target = open_target(m, root, err);
 	int r;
 
 	if (target < 0)
@@ -528,7 +528,7 @@ static int attach(struct mount *m, int root, struct err *err)
 	if (m->bind)
 		m->id = mount_id(m->tree);
 	if (!str_eq(str_of(m->type), STR("tmpfs")))
-		fd_close(&m->tree);
+		fd_closep(&m->tree);
 	return 0;
 }
 
@@ -545,6 +545,6 @@ int mount_finish(struct mount *m, struct err *err)
 	int r = mount_set(m->tree, m->set & MOUNT_ATTR_RDONLY, 0, 0, err);
 	if (r < 0)
 		return err_wrap(err, r, "making %s read-only", m->destination);
-	fd_close(&m->tree);
+	fd_closep(&m->tree);
 	return 0;
 }

@@ -38,7 +38,7 @@ pid_t process_clone(uint64_t flags)
 void namespaces_close(int fd[NS_KINDS])
 {
 	for (int k = 0; k < NS_KINDS; k++)
-		fd_close(&fd[k]);
+		fd_closep(&fd[k]);
 }
 
 int namespaces_open(const struct spec *s, int ret_fd[NS_KINDS], struct err *err)
@@ -81,16 +81,16 @@ int namespaces_open_of(pid_t pid, int ret_fd[NS_KINDS], struct err *err)
 {
 	char name[32];
 	snprintf(name, sizeof(name), "%d", (int)pid);
-	CLEANUP(fd_close) int theirs = path_open_proc(name, O_PATH | O_DIRECTORY, err);
+	CLEANUP(fd_closep) int theirs = path_open_proc(name, O_PATH | O_DIRECTORY, err);
 	if (theirs < 0)
 		return theirs;
-	CLEANUP(fd_close) int ours = path_open_proc("self", O_PATH | O_DIRECTORY, err);
+	CLEANUP(fd_closep) int ours = path_open_proc("self", O_PATH | O_DIRECTORY, err);
 	if (ours < 0)
 		return ours;
 	for (int k = 0; k < NS_KINDS; k++)
 		ret_fd[k] = -1;
 	for (int k = 0; k < NS_KINDS; k++) {
-		CLEANUP(fd_close) int own = open_ns(ours, namespace_types[k].file);
+		CLEANUP(fd_closep) int own = open_ns(ours, namespace_types[k].file);
 		ret_fd[k] = open_ns(theirs, namespace_types[k].file);
 		if (ret_fd[k] < 0 && own >= 0) {
 			int sys = errno;
@@ -98,7 +98,7 @@ int namespaces_open_of(pid_t pid, int ret_fd[NS_KINDS], struct err *err)
 			return err_sys(err, sys, "the %s namespace of process %d", namespace_types[k].name, (int)pid);
 		}
 		if (own >= 0 && same_file(own, ret_fd[k]))
-			fd_close(&ret_fd[k]);
+			fd_closep(&ret_fd[k]);
 	}
 	return 0;
 }
@@ -125,7 +125,7 @@ unsigned namespaces_new(const struct spec *s)
 
 static int write_file(const char *path, str text, struct err *err)
 {
-	CLEANUP(fd_close) int fd = path_open_proc(path, O_WRONLY, err);
+	CLEANUP(fd_closep) int fd = path_open_proc(path, O_WRONLY, err);
 
 	if (fd < 0)
 		return fd;
@@ -182,7 +182,7 @@ int namespaces_mapped(struct val uid_maps, struct val gid_maps, struct err *err)
 	int fd = namespaces_write_maps(pid, uid_maps, gid_maps, err);
 	if (fd >= 0) {
 		snprintf(name, sizeof(name), "%d", (int)pid);
-		CLEANUP(fd_close) int process = path_open_proc(name, O_PATH | O_DIRECTORY, err);
+		CLEANUP(fd_closep) int process = path_open_proc(name, O_PATH | O_DIRECTORY, err);
 		fd = process < 0 ? process : open_ns(process, "user");
 		if (process >= 0 && fd < 0)
 			fd = err_sys(err, errno, "a user namespace");
@@ -208,7 +208,7 @@ int namespaces_set_names(const struct spec *s, struct err *err)
 
 int namespaces_loopback_up(struct err *err)
 {
-	CLEANUP(fd_close) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	CLEANUP(fd_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
 
 	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)

@@ -5,19 +5,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "oci/cgroup.h"
 #include "oci/mount.h"
 #include "oci/oci.h"
 #include "oci/seccomp.h"
 #include "oci/spec.h"
-
-/* Closes and forgets; in the form that CLEANUP takes. */
-static inline void fd_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 /* ---- namespaces.c ---- */
 

@@ -229,7 +229,7 @@ int process_set_oom_score(pid_t pid, struct val process, struct err *err)
 		return 0;
 	snprintf(path, sizeof(path), "%d/oom_score_adj", (int)pid);
 	snprintf(text, sizeof(text), "%lld", (long long)val_int(process, oomScoreAdj));
-	CLEANUP(fd_close) int fd = path_open_proc(path, O_WRONLY, err);
+	CLEANUP(fd_closep) int fd = path_open_proc(path, O_WRONLY, err);
 	if (fd < 0)
 		return fd;
 	if (write(fd, text, strlen(text)) >= 0)
@@ -347,7 +347,7 @@ static str home_of(uid_t uid, struct arena *a)
 	struct stat st;
 
 	/* It may be exchanged for a pipe at any moment: not waiting for a writer. */
-	CLEANUP(fd_close) int fd = open("/etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	CLEANUP(fd_closep) int fd = open("/etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	char chunk[2048];
 	ssize_t n = 0;
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))

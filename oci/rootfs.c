@@ -36,7 +36,7 @@ static int open_cgroups(struct rootfs *r, struct arena *a, struct err *err)
 	for (size_t i = 0; i < r->cgroup->n; i++)
 		r->cgroups[i] = -1;
 	for (size_t i = 0; i < r->cgroup->n; i++) {
-		CLEANUP(fd_close) int folder = path_open_tree(r->cgroup->hierarchies[i].dir, err);
+		CLEANUP(fd_closep) int folder = path_open_tree(r->cgroup->hierarchies[i].dir, err);
 		if (folder < 0)
 			return folder;
 		if ((r->cgroups[i] = mount_clone(folder, 0, err)) < 0)
@@ -94,7 +94,7 @@ int rootfs_open(struct rootfs *r, const struct spec *s, const struct cgroup *c, 
 	if (name.n && !r->propagation)
 		return err_set(err, ERR_INVALID, "config.json: linux.rootfsPropagation: \"" STR_FMT "\" is not known", STR_ARG(name));
 	bool shared = r->propagation & MS_SHARED;
-	CLEANUP(fd_close) int root = path_open_tree(s->rootfs, err);
+	CLEANUP(fd_closep) int root = path_open_tree(s->rootfs, err);
 	if (root < 0)
 		return root;
 	if ((r->tree = mount_clone(root, AT_RECURSIVE, err)) < 0)
@@ -107,11 +107,11 @@ int rootfs_open(struct rootfs *r, const struct spec *s, const struct cgroup *c, 
 
 void rootfs_close(struct rootfs *r)
 {
-	fd_close(&r->tree);
+	fd_closep(&r->tree);
 	for (size_t i = 0; i < r->mounts_n; i++)
-		fd_close(&r->mounts[i].tree);
+		fd_closep(&r->mounts[i].tree);
 	for (size_t i = 0; r->cgroups && i < r->cgroup->n; i++)
-		fd_close(&r->cgroups[i]);
+		fd_closep(&r->cgroups[i]);
 }
 
 /* ---- inside ---- */
@@ -128,7 +128,7 @@ static int attach_root(struct rootfs *r, struct err *err)
 		return err_sys(err, errno, "propagation of /");
 	if (mount(NULL, "/", NULL, MS_PRIVATE, NULL) < 0)
 		return err_sys(err, errno, "making / private");
-	CLEANUP(fd_close) int top = path_open_tree("/", err);
+	CLEANUP(fd_closep) int top = path_open_tree("/", err);
 	return top < 0 ? top : mount_put(r->tree, top, err);
 }
 
@@ -168,7 +168,7 @@ static int mount_hierarchy(struct rootfs *r, size_t i, const struct mount *m, in
 	name[base.n] = '\0';
 	if (mkdirat(folder, name, 0755) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "cgroup %s", name);
-	CLEANUP(fd_close) int target = path_open(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, err);
+	CLEANUP(fd_closep) int target = path_open(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, err);
 	if (target < 0)
 		return target;
 	if ((done = mount_set(r->cgroups[i], m->set, 0, 0, err)) < 0 || (done = mount_put(r->cgroups[i], target, err)) < 0)
@@ -179,7 +179,7 @@ static int mount_hierarchy(struct rootfs *r, size_t i, const struct mount *m, in
 /* The container sees its own cgroup as the top of each hierarchy. */
 static int mount_cgroups(struct rootfs *r, const struct mount *m, struct err *err)
 {
-	CLEANUP(fd_close) int target = path_mkdirs(r->tree, m->destination, 0755, err);
+	CLEANUP(fd_closep) int target = path_mkdirs(r->tree, m->destination, 0755, err);
 	int done;
 
 	if (target < 0)
@@ -192,7 +192,7 @@ static int mount_cgroups(struct rootfs *r, const struct mount *m, struct err *er
 		done = mount_set(r->cgroups[0], m->set, 0, 0, err);
 		return done < 0 ? done : mount_put(r->cgroups[0], target, err);
 	}
-	CLEANUP(fd_close) int folder = mount_new("tmpfs", "cgroup", STR("mode=755,size=64k"), r->label,
+	CLEANUP(fd_closep) int folder = mount_new("tmpfs", "cgroup", STR("mode=755,size=64k"), r->label,
 						 m->set & ~(uint64_t)MOUNT_ATTR_RDONLY, err);
 	if (folder < 0 || (done = mount_put(folder, target, err)) < 0)
 		return folder < 0 ? folder : done;
@@ -208,7 +208,7 @@ static int mount_cgroups(struct rootfs *r, const struct mount *m, struct err *er
  */
 static int has_own_dev(const struct rootfs *r, struct err *err)
 {
-	CLEANUP(fd_close) int dev = path_open(r->tree, "dev", O_PATH | O_NOFOLLOW, err);
+	CLEANUP(fd_closep) int dev = path_open(r->tree, "dev", O_PATH | O_NOFOLLOW, err);
 	struct stat st;
 
 	if (dev < 0)
@@ -242,14 +242,14 @@ int rootfs_mount(struct rootfs *r, struct err *err)
 
 static int mask(struct rootfs *r, const char *path, int null, struct err *err)
 {
-	CLEANUP(fd_close) int target = path_open(r->tree, path, O_PATH, err);
+	CLEANUP(fd_closep) int target = path_open(r->tree, path, O_PATH, err);
 	struct stat st;
 
 	if (target < 0)
 		return target == -ERR_NOT_FOUND ? 0 : target;
 	if (fstat(target, &st) < 0)
 		return err_sys(err, errno, "%s", path);
-	CLEANUP(fd_close) int cover = S_ISDIR(st.st_mode) ? mount_new("tmpfs", "tmpfs", STR("size=0,nr_inodes=2,mode=755"), r->label,
+	CLEANUP(fd_closep) int cover = S_ISDIR(st.st_mode) ? mount_new("tmpfs", "tmpfs", STR("size=0,nr_inodes=2,mode=755"), r->label,
 								    MOUNT_ATTR_RDONLY, err) :
 							  mount_clone(null, 0, err);
 	return cover < 0 ? cover : mount_put(cover, target, err);
@@ -257,12 +257,12 @@ static int mask(struct rootfs *r, const char *path, int null, struct err *err)
 
 static int make_readonly(struct rootfs *r, const char *path, struct err *err)
 {
-	CLEANUP(fd_close) int target = path_open(r->tree, path, O_PATH, err);
+	CLEANUP(fd_closep) int target = path_open(r->tree, path, O_PATH, err);
 	int done;
 
 	if (target < 0)
 		return target == -ERR_NOT_FOUND ? 0 : target;
-	CLEANUP(fd_close) int tree = mount_clone(target, AT_RECURSIVE, err);
+	CLEANUP(fd_closep) int tree = mount_clone(target, AT_RECURSIVE, err);
 	if (tree < 0)
 		return tree;
 	if ((done = mount_set(tree, MOUNT_ATTR_RDONLY, 0, AT_RECURSIVE, err)) < 0)
@@ -272,7 +272,7 @@ static int make_readonly(struct rootfs *r, const char *path, struct err *err)
 
 static int protect_paths(struct rootfs *r, struct arena *a, struct err *err)
 {
-	CLEANUP(fd_close) int null = devices_open_null(err);
+	CLEANUP(fd_closep) int null = devices_open_null(err);
 	const char *path;
 	int done;
 
@@ -289,7 +289,7 @@ static int protect_paths(struct rootfs *r, struct arena *a, struct err *err)
 
 int rootfs_make_folder(struct rootfs *r, const char *path, struct err *err)
 {
-	CLEANUP(fd_close) int fd = path_mkdirs(r->tree, path, 0755, err);
+	CLEANUP(fd_closep) int fd = path_mkdirs(r->tree, path, 0755, err);
 	return fd < 0 ? fd : 0;
 }
 
@@ -313,7 +313,7 @@ int rootfs_protect(struct rootfs *r, struct err *err)
 
 static int pivot(struct rootfs *r, struct err *err)
 {
-	CLEANUP(fd_close) int old = path_open_tree("/", err);
+	CLEANUP(fd_closep) int old = path_open_tree("/", err);
 
 	if (old < 0)
 		return old;

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/path.h"
 #include "codec/atoms.h"
@@ -300,19 +301,13 @@ int seccomp_install(const struct seccomp *s, int *ret_listener, struct err *err)
 	return 0;
 }
 
-static void fd_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
 /* By a descriptor of the socket's file: the name itself may be longer than an address can be. */
 static int connect_to(const char *path, struct err *err)
 {
-	CLEANUP(fd_close) int file = open(path, O_PATH | O_CLOEXEC);
+	CLEANUP(fd_closep) int file = open(path, O_PATH | O_CLOEXEC);
 	if (file < 0)
 		return err_sys(err, errno, "seccomp listener %s", path);
-	CLEANUP(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_sys(err, errno, "socket");
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -367,6 +362,6 @@ int seccomp_send(struct val config, int listener, struct val state, struct err *
 	int r = json_encode(&text, message, &(struct json_encode_options){ .plain = true }, err);
 	if (r < 0)
 		return r;
-	CLEANUP(fd_close) int fd = connect_to(arena_str(&arena, path).p, err);
+	CLEANUP(fd_closep) int fd = connect_to(arena_str(&arena, path).p, err);
 	return fd < 0 ? fd : send_with(fd, buf_str(&text), listener, err);
 }

@@ -34,14 +34,14 @@ static int open_readonly(void)
 
 	if (fd >= 0 && mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) == 0)
 		return fd;
-	fd_close(&fd);
+	fd_closep(&fd);
 	return -1;
 }
 
 static int copy_sealed(int self, struct err *err)
 {
 	struct stat st;
-	CLEANUP(fd_close) int copy = memfd_create("c8s-pod", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	CLEANUP(fd_closep) int copy = memfd_create("c8s-pod", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (copy < 0 || fstat(self, &st) < 0)
 		return err_sys(err, errno, "memfd_create");
@@ -60,7 +60,7 @@ static int copy_sealed(int self, struct err *err)
 
 int self_protect(char **argv, struct err *err)
 {
-	CLEANUP(fd_close) int self = open(self_path, O_RDONLY | O_CLOEXEC);
+	CLEANUP(fd_closep) int self = open(self_path, O_RDONLY | O_CLOEXEC);
 
 	if (self < 0)
 		return err_sys(err, errno, "%s", self_path);
@@ -68,7 +68,7 @@ int self_protect(char **argv, struct err *err)
 		(void)prctl(PR_SET_NAME, "c8s-pod", 0, 0, 0);
 		return 0;
 	}
-	CLEANUP(fd_close) int fd = open_readonly();
+	CLEANUP(fd_closep) int fd = open_readonly();
 	if (fd < 0 && (fd = copy_sealed(self, err)) < 0)
 		return fd;
 	(void)syscall(SYS_execveat, fd, "", argv, environ, AT_EMPTY_PATH);

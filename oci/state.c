@@ -60,7 +60,7 @@ int state_make(const char *root, const char *id, struct arena *a, struct state *
 
 void state_close(struct state *s)
 {
-	fd_close(&s->dir);
+	fd_closep(&s->dir);
 }
 
 int state_decode(str text, struct arena *a, struct state *s, struct err *err)
@@ -131,7 +131,7 @@ int state_save(const struct state *s, struct err *err)
 
 int state_remove(const char *root, struct state *s, struct err *err)
 {
-	CLEANUP(fd_close) int tree = path_open_tree(root, err);
+	CLEANUP(fd_closep) int tree = path_open_tree(root, err);
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
 
 	if (tree < 0)
@@ -193,7 +193,7 @@ int state_pidfd(const struct state *s, struct err *err)
 	/* Looked at once the descriptor is ours: from then on the process cannot become another. */
 	if (fd >= 0 && state_start_time(s->pid) == s->start_time)
 		return fd;
-	fd_close(&fd);
+	fd_closep(&fd);
 	return err_set(err, ERR_CONFLICT, "container not running");
 }
 

@@ -27,7 +27,7 @@ static bool is_pty(int fd, bool master)
 static int open_pair(int root, int *ret_master, int *ret_slave, struct err *err)
 {
 	/* Not blocking: it might be no terminal at all. */
-	CLEANUP(fd_close) int master = path_open(root, "dev/pts/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK, err);
+	CLEANUP(fd_closep) int master = path_open(root, "dev/pts/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK, err);
 	int unlock = 0;
 
 	if (master < 0)
@@ -53,20 +53,20 @@ static int open_pair(int root, int *ret_master, int *ret_slave, struct err *err)
 static int mount_console(int root, int slave, struct err *err)
 {
 	const char *name;
-	CLEANUP(fd_close) int dev = path_open_parent(root, "dev/console", &name, err);
+	CLEANUP(fd_closep) int dev = path_open_parent(root, "dev/console", &name, err);
 
 	if (dev < 0)
 		return dev;
-	CLEANUP(fd_close) int made = openat(dev, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	CLEANUP(fd_closep) int made = openat(dev, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (made < 0 && errno != EEXIST)
 		return err_sys(err, errno, "/dev/console");
-	CLEANUP(fd_close) int target = openat(dev, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	CLEANUP(fd_closep) int target = openat(dev, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	if (target < 0 || fstat(target, &st) < 0)
 		return err_sys(err, errno, "/dev/console");
 	if (S_ISLNK(st.st_mode) || S_ISDIR(st.st_mode))
 		return err_set(err, ERR_FORBIDDEN, "/dev/console is a link or a folder");
-	CLEANUP(fd_close) int tree = mount_clone(slave, 0, err);
+	CLEANUP(fd_closep) int tree = mount_clone(slave, 0, err);
 	return tree < 0 ? tree : mount_put(tree, target, err);
 }
 
@@ -85,7 +85,7 @@ static int use_slave(int slave, const struct process *p, struct err *err)
 
 int terminal_make(int root, const struct process *p, bool console, int *ret_master, struct err *err)
 {
-	CLEANUP(fd_close) int master = -1, slave = -1;
+	CLEANUP(fd_closep) int master = -1, slave = -1;
 	int r = open_pair(root, &master, &slave, err);
 
 	if (r < 0 || (console && (r = mount_console(root, slave, err)) < 0) || (r = use_slave(slave, p, err)) < 0)

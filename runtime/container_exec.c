@@ -199,20 +199,13 @@ struct pipes {
 	int out[2], err[2], null;
 };
 
-static void close_at(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd);
-	*fd = -1;
-}
-
 static void pipes_done(struct pipes *p)
 {
-	close_at(&p->out[0]);
-	close_at(&p->out[1]);
-	close_at(&p->err[0]);
-	close_at(&p->err[1]);
-	close_at(&p->null);
+	fd_closep(&p->out[0]);
+	fd_closep(&p->out[1]);
+	fd_closep(&p->err[0]);
+	fd_closep(&p->err[1]);
+	fd_closep(&p->null);
 }
 
 static int pipes_make(struct pipes *p, struct err *err)
@@ -261,8 +254,8 @@ int exec_sync(struct container *c, struct val args, int64_t timeout_s, struct ex
 	struct exec_options o = { .args = args, .stdio = { p.null, p.out[1], p.err[1] } };
 	if ((r = exec_start(c, &o, &e, NULL, err)) < 0)
 		return r;
-	close_at(&p.out[1]);
-	close_at(&p.err[1]);
+	fd_closep(&p.out[1]);
+	fd_closep(&p.err[1]);
 	out.fd = p.out[0];
 	errs.fd = p.err[0];
 	CLEANUP(fiber_group_done) struct fiber_group readers;

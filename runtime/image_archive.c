@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fiber_io.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
 #include "codec/json.h"

@@ -19,12 +19,6 @@
 
 enum { INDEX_MAX = 64 << 20 };
 
-void fd_closep(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
 static const char *index_path(struct arena *a, const char *root) { return arena_printf(a, "%s/images.json", root).p; }
 
 void image_index_done(struct image_index *x)

@@ -57,7 +57,6 @@ bool image_index_is_fresh(const char *root, const struct image_index *x);
 
 /* The store's lock; blocks until it is there. A descriptor to close. */
 int images_lock(const char *root, struct err *err);
-void fd_closep(int *fd);
 
 /* What a new image is called; names of other images that are the same move to it. */
 struct image_names {

@@ -8,6 +8,7 @@
 
 #include "base/fiber.h"
 #include "base/fiber_io.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "net/url.h"
 #include "runtime/image_registry.h"

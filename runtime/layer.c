@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/path.h"
 
 enum { CHECK_BYTES = 64 << 20, CHECK_FILES = 10000, KEEP_FILES = 1000 };

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/path.h"
 #include "runtime/layer.h"
 #include "runtime/snapshot_priv.h"

@@ -143,22 +143,16 @@ static int exchange(struct monitor *m, int fd, struct arena *a, str question, co
 
 /* ---- connecting ---- */
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
 /* A descriptor. -ERR_NOT_FOUND: nobody listens. */
 static int open_connection(const char *path, struct err *err)
 {
 	struct sockaddr_un address;
-	CLEANUP(close_fd) int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r;
 
 	if (folder < 0)
 		return err_sys(err, errno, "%s", path);
-	CLEANUP(close_fd) int fd = monitor_wire_socket(err);
+	CLEANUP(fd_closep) int fd = monitor_wire_socket(err);
 	if (fd < 0)
 		return fd;
 	if ((r = monitor_wire_address(folder, "monitor.sock", &address, err)) < 0)
@@ -180,7 +174,7 @@ static int open_connection(const char *path, struct err *err)
 static int join(struct monitor *m, bool with_state, struct err *err)
 {
 	CLEANUP(arena_done) struct arena a = ARENA_INIT;
-	CLEANUP(close_fd) int fd = open_connection(m->folder, err);
+	CLEANUP(fd_closep) int fd = open_connection(m->folder, err);
 	struct val v;
 	int r = fd < 0 ? fd : exchange(m, fd, &a, STR("{\"op\":\"follow\"}"), NULL, NULL, &v, err);
 
@@ -317,13 +311,13 @@ static int open_protected(const char *program)
 
 	if (fd >= 0 && mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof attr) == 0)
 		return fd;
-	close_fd(&fd);
+	fd_closep(&fd);
 	return -1;
 }
 
 int monitor_start(const struct monitor_options *o, monitor_on_exit *fn, void *arg, struct monitor **ret, struct err *err)
 {
-	CLEANUP(close_fd) int protected = o->oci_program ? -1 : open_protected(o->program);
+	CLEANUP(fd_closep) int protected = o->oci_program ? -1 : open_protected(o->program);
 	const char *argv[12] = { o->program, "monitor", "--state", o->folder, "--root", o->oci_root };
 	size_t n = 6;
 	CLEANUP(process_output_done) struct process_output output = { 0 };
@@ -357,7 +351,7 @@ int monitor_start(const struct monitor_options *o, monitor_on_exit *fn, void *ar
 
 static void release(struct monitor *m)
 {
-	close_fd(&m->fd);
+	fd_closep(&m->fd);
 	free(m->folder);
 	free(m);
 }
@@ -467,7 +461,7 @@ static int ask_apart(struct monitor *m, struct arena *a, str question, const str
 	if (m->freed)
 		return gone(m, err);
 	m->apart++;
-	CLEANUP(close_fd) int fd = open_connection(m->folder, err);
+	CLEANUP(fd_closep) int fd = open_connection(m->folder, err);
 	r = fd == -ERR_NOT_FOUND ? gone(m, err) : fd < 0 ? fd : exchange(m, fd, a, question, in, ret_out, ret, err);
 	m->apart--;
 	fiber_cond_signal(&m->apart_turn);

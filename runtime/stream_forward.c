@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/encoding.h"
 #include "base/fiber_io.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "runtime/stream_priv.h"
@@ -34,13 +35,6 @@ struct forwarding {
 	size_t n_pairs;
 	struct fiber_group group;
 };
-
-static void close_at(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 static int dial(struct forwarding *f, uint16_t port, struct err *err)
 {
@@ -75,7 +69,7 @@ static void pair_free(struct pair *p)
 	p->f->n_pairs--;
 	spdy_stream_free(p->data);
 	spdy_stream_free(p->error);
-	close_at(&p->fd);
+	fd_closep(&p->fd);
 	free(p->id);
 	free(p);
 }
@@ -293,7 +287,7 @@ static int run_tunnel(struct forwarding *f, struct ws *ws, struct err *err)
 	else
 		spdy_free(f->session);
 	fiber_group_done(&pumps);
-	close_at(&t.fd);
+	fd_closep(&t.fd);
 	(void)ws_close(ws, WS_NORMAL, STR_NONE, STREAM_CLOSE_MS, NULL);
 	return r;
 }
@@ -411,7 +405,7 @@ static int run_channels(struct forwarding *f, struct ws *ws, bool base64, struct
 		r = fiber_cond_wait(&c->changed, err);
 	fiber_group_done(&f->group);
 	for (size_t i = 0; i < c->n; i++)
-		close_at(&c->ports[i].fd);
+		fd_closep(&c->ports[i].fd);
 	(void)ws_close(ws, WS_NORMAL, STR_NONE, STREAM_CLOSE_MS, NULL);
 	free(c);
 	return r;

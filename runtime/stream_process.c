@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fiber_io.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "codec/atoms.h"
 #include "runtime/stream_priv.h"
@@ -31,21 +32,14 @@ struct session {
 	struct fiber_cond changed;
 };
 
-static void close_at(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static void session_done(struct session *s)
 {
 	remote_done(&s->remote);
 	if (s->out == s->in)
 		s->out = -1;
-	close_at(&s->in);
-	close_at(&s->out);
-	close_at(&s->err);
+	fd_closep(&s->in);
+	fd_closep(&s->out);
+	fd_closep(&s->err);
 	exec_free(s->exec);
 	container_unref(s->container);
 }
@@ -80,7 +74,7 @@ static void take_input_end(void *arg)
 	if (s->framed)
 		(void)fiber_write(s->in, head, sizeof(head), NULL);
 	else if (s->in != s->out)
-		close_at(&s->in);
+		fd_closep(&s->in);
 }
 
 static void take_resize(void *arg, unsigned width, unsigned height)
@@ -214,7 +208,7 @@ static int start_exec(struct session *s, struct val args, struct err *err)
 		r = exec_start(s->container, &o, &s->exec, &terminal, err);
 	}
 	for (int i = 0; i < 3; i++)
-		close_at(&theirs[i]);
+		fd_closep(&theirs[i]);
 	if (r < 0 || !o.terminal)
 		return r;
 	s->in = s->out = terminal;

@@ -77,7 +77,7 @@ static void drop_selectors(struct devices *d)
 {
 	struct map_iter it = map_iter(&d->selectors);
 	for (struct device_selector *s; (s = map_next(&it, NULL));) {
-		cel_program_unref(s->program);
+		cel_program_free(s->program);
 		free(s);
 	}
 	map_done(&d->selectors);

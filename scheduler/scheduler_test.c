@@ -1,6 +1,8 @@
 /* The scheduler on a whole API server in the same process, with its own rights: in which order it writes what, and who waits for whom. */
 #include "scheduler/scheduler.h"
 
+#include <time.h>
+
 #include "base/clock.h"
 #include "client/client_priv.h"
 #include "client/inside_testing.h"
@@ -55,7 +57,8 @@ static int run_scheduler(void *arg)
 	return 0;
 }
 
-static void begin(struct cluster *k, const char *gates)
+/* All but the scheduler's own fiber. */
+static void prepare(struct cluster *k, const char *gates)
 {
 	static const str groups[] = { STR_INIT("system:authenticated") };
 	static const struct user user = { .name = STR_INIT("system:kube-scheduler"), .groups = groups, .n_groups = 1 };
@@ -75,6 +78,11 @@ static void begin(struct cluster *k, const char *gates)
 	CHECK_OK(&k->w, scheduler_new(&(struct scheduler_options){ .client = k->client, .informers = k->informers, .config = config, .seed = 1,
 				      .gates = tree(&k->w, gates) }, &k->scheduler, &k->w.err));
 	CHECK_OK(&k->w, informers_start(k->informers, &k->w.err));
+}
+
+static void begin(struct cluster *k, const char *gates)
+{
+	prepare(k, gates);
 	k->runs = start(run_scheduler, k);
 }
 
@@ -338,5 +346,131 @@ FIBER_TEST(scheduler_tries_again_when_a_claim_with_devices_is_gone)
 	settle(&k, is_refused, "p", "refused");
 	CHECK_OK(&k.w, client_delete(k.w.c, CLAIM, STR("n"), STR("c1"), &(struct client_delete_options){ .grace_s = -1 }, &k.w.err));
 	settle(&k, is_bound, "p", "bound");
+	end(&k);
+}
+
+/* ---- others in the same process ---- */
+
+static bool has_seen(struct cluster *k, const char *name)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+
+	return informer_get(informers_get(k->informers, POD, NULL), arena_printf(&a, "n/%s", name)) != NULL;
+}
+
+static size_t queue_length(const struct cluster *k)
+{
+	CLEANUP(buf_done) struct buf figures = BUF_INIT(1 << 20);
+	int64_t n = 0;
+	str all, line, rest;
+
+	scheduler_metrics(k->scheduler, &figures);
+	all = buf_str(&figures);
+	ptrdiff_t at = str_find(all, STR("scheduler_pending_pods{queue=\"active\"} "));
+	CHECK(at >= 0);
+	(void)str_cut(str_skip(all, (size_t)at + strlen("scheduler_pending_pods{queue=\"active\"} ")), '\n', &line, &rest);
+	CHECK(str_to_i64(line, &n));
+	return (size_t)n;
+}
+
+/* Bindings are fibers of their own: a long queue could be worked through without a pause. */
+FIBER_TEST(scheduler_lets_others_run_though_many_pods_wait)
+{
+	enum { PODS = 150, AT_ONCE = 64 };
+	static struct cluster k; /* frames are small */
+	size_t longest = 0;
+
+	prepare(&k, "{}");
+	make_node(&k, "a", "1");
+	patch_status(&k, TYPE(core_v1, Node), "", "a", "{'status':{'allocatable':{'cpu':'1','memory':'1Gi','pods':'1000'}}}");
+	for (int i = 0; i < PODS; i++)
+		make(&k, POD, arena_printf(&k.w.arena, "{'metadata':{'name':'p%d','namespace':'n'},'spec':{'containers':[{'name':'c','image':'x'}]}}", i).p);
+	settle(&k, has_seen, "p149", "known");
+	CHECK_INT(queue_length(&k), PODS);
+	k.runs = start(run_scheduler, &k);
+	for (size_t left = PODS, rest; left; left = rest) {
+		CHECK_INT(fiber_yield(NULL), 0);
+		rest = queue_length(&k);
+		longest = MAX(longest, left - rest);
+	}
+	CHECK(longest > 1 && longest <= AT_ONCE);
+	settle(&k, is_bound, "p149", "bound");
+	end(&k);
+}
+
+FIBER_TEST(scheduler_rests_when_there_is_nothing_to_do)
+{
+	enum { REST_MS = 300 };
+	static struct cluster k; /* frames are small */
+	struct timespec before, after;
+
+	begin(&k, "{}");
+	make_node(&k, "a", "1");
+	make(&k, POD, SOME_POD("p", "100m", ""));
+	settle(&k, is_bound, "p", "bound");
+	make(&k, POD, SOME_POD("large", "2", "")); /* this one waits for better times, and they do not come */
+	settle(&k, is_refused, "large", "refused");
+	CHECK_INT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before), 0);
+	CHECK_INT(fiber_sleep_ms(REST_MS, NULL), 0);
+	CHECK_INT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after), 0);
+	int64_t ms = (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / NS_PER_MS;
+	CHECK(ms < REST_MS / 2);
+	end(&k);
+}
+
+struct question {
+	struct cluster *cluster;
+	struct fiber *fiber;
+	bool answered;
+};
+
+static struct question question;
+
+static int ask_why(void *arg)
+{
+	CLEANUP(arena_done) struct arena a = ARENA_INIT;
+	struct question *q = arg;
+	struct val said = scheduler_why(q->cluster->scheduler, &a, get(q->cluster, POD, "p"));
+
+	CHECK_INT(val_len(val_find(said, STR("nodes"))), 2);
+	q->answered = true;
+	return 0;
+}
+
+/* Both cycles wait for the deletion of their victim. Why is asked in the first; the pod of the second has come by then. */
+static void ask_in_the_first(struct cluster *k, const struct client_request *q)
+{
+	if (strcmp(q->verb, "delete") != 0)
+		return;
+	if (question.fiber) {
+		k->seen = question.answered;
+		k->before = NULL;
+		return;
+	}
+	question.fiber = start(ask_why, &question);
+	make(k, POD, SOME_POD("p2", "1", ",'priorityClassName':'urgent'"));
+	settle(k, has_seen, "p2", "known");
+	CHECK(!question.answered);
+}
+
+FIBER_TEST(scheduler_answers_between_two_pods_that_wait_long)
+{
+	static struct cluster k; /* frames are small */
+
+	begin(&k, "{'SchedulerAsyncPreemption':false}");
+	make(&k, TYPE(scheduling_v1, PriorityClass), urgent);
+	make_node(&k, "a", "1");
+	make_node(&k, "b", "1");
+	make(&k, POD, SOME_POD("v1", "900m", ""));
+	make(&k, POD, SOME_POD("v2", "900m", ""));
+	settle(&k, is_bound, "v1", "bound");
+	settle(&k, is_bound, "v2", "bound");
+	question = (struct question){ .cluster = &k };
+	k.before = ask_in_the_first;
+	make(&k, POD, SOME_POD("p", "1", ",'priorityClassName':'urgent'"));
+	settle(&k, is_bound, "p", "bound");
+	settle(&k, is_bound, "p2", "bound");
+	CHECK_INT(join(question.fiber), 0);
+	CHECK(k.seen);
 	end(&k);
 }

@@ -113,7 +113,7 @@ def ask(ns, host, port, wait=3):
 
 
 def nft(*args, ns=None, **more):
-    program = peers.find("nft", "nftables libnftables1")
+    program = peers.find("nft", peers.PEERS["nft"])
     return run(program, *args, ns=ns, check=False, env=peers.libraries(), **more) if program else None
 
 
@@ -873,6 +873,6 @@ if __name__ == "__main__":
         t = tap.Tap()
         t.skip("networks of pods", "needs root")
         t.close()
-    peers.find("nft", "nftables libnftables1")
+    peers.find("nft", peers.PEERS["nft"])
     peers.find("host-local", "containernetworking-plugins")
     tap.run([in_folder(test) for test in TESTS])

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Our own kubectl, as people use it, on a control plane with hollow nodes. What it prints is what Kubernetes' kubectl prints; where
 Debian's, which is years older, prints the same, it is asked, too. Needs C8S, the program to test, and KUBECTL, the client alone."""
+import http.server
+import json
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import peers  # noqa: E402
 import tap  # noqa: E402
-from cluster import C8S, Component, ControlPlane, Folder, wait_until  # noqa: E402
+from cluster import C8S, Component, ControlPlane, Folder, free_port, wait_until  # noqa: E402
 
 KUBECTL = os.environ.get("KUBECTL", os.path.join(os.path.dirname(C8S), "kubectl"))
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ap\ndata:\n  a: \"%s\"\n"
@@ -19,8 +22,9 @@ POD = ("apiVersion: v1\nkind: Pod\nmetadata: {name: solo, labels: {tier: one}}\n
 
 
 class Ours:
-    def __init__(self, t, plane):
-        self.t, self.plane = t, plane
+    def __init__(self, t, plane, scheduler_port):
+        self.t, self.plane, self.scheduler_port = t, plane, scheduler_port
+        self.minor = None  # of Debian's kubectl
 
     def run(self, line, stdin=None, **env):
         args = line.split() if isinstance(line, str) else line
@@ -37,18 +41,63 @@ class Ours:
         self.t.check(name, r.returncode == code and same(r.stdout, out) and same(r.stderr, err), f"exit {r.returncode}\n{r.stdout}{r.stderr}")
         return r.stdout
 
-    def agrees(self, line):
+    def newer(self, line, name=None):
+        """The same as Debian's, unless that is as old as the one of Debian 12."""
+        if self.minor is None:
+            there = peers.find("kubectl", "kubernetes-client")
+            self.minor = int(re.search(r'"minor": "(\d+)', self.plane.kubectl("version", "--client", "-o", "json").stdout)[1]) if there else 0
+        if self.minor < 26:
+            self.t.skip(f"as Debian's: {name or line}", f"its kubectl is 1.{self.minor}" if self.minor else "it cannot be had")
+        else:
+            self.agrees(line, name)
+
+    def agrees(self, line, name=None):
         """Debian's kubectl prints the same; ages may have become a second older."""
         def young(text):
             return re.sub(r"\b\d+m?\d*s\b *", "0s", text)
         args = line.split() if isinstance(line, str) else line
-        name = f"as Debian's: {' '.join(args)}".replace("\n", " ")
+        name = f"as Debian's: {name or ' '.join(args)}".replace("\n", " ")
         if not peers.find("kubectl", "kubernetes-client"):
             self.t.skip(name, "kubectl of Debian's package kubernetes-client cannot be had")
             return
         a, b = self.run(args), self.plane.kubectl(*args, check=False)
         self.t.check(name, (a.returncode, young(a.stdout), young(a.stderr)) == (b.returncode, young(b.stdout), young(b.stderr)),
                      f"ours:\n{a.stdout}{a.stderr}\nDebian's:\n{b.stdout}{b.stderr}")
+
+
+class Script(http.server.BaseHTTPRequestHandler):
+    """A server of an older version that has one config map, and whose watches end soon: in good order, with an error, in the middle of an event."""
+    protocol_version = "HTTP/1.1"
+    ends = "well"
+    VERSION = {"major": "1", "minor": "33", "gitVersion": "v1.33.1", "gitCommit": "abc", "gitTreeState": "clean", "buildDate": "2025-01-01T00:00:00Z",
+               "goVersion": "go1.24", "compiler": "gc", "platform": "linux/amd64"}
+    MAP = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m", "namespace": "default", "resourceVersion": "5", "creationTimestamp": "2025-01-01T00:00:00Z"}}
+    MAPS = {"name": "configmaps", "singularName": "configmap", "namespaced": True, "kind": "ConfigMap", "verbs": ["get", "list", "watch"], "shortNames": ["cm"]}
+    TOO_OLD = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "too old resource version: 5 (9)", "reason": "Expired", "code": 410}
+    ANSWERS = {"/version": VERSION, "/api": {"kind": "APIVersions", "versions": ["v1"]}, "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
+               "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [MAPS]},
+               "/api/v1/namespaces/default/configmaps": {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "5"}, "items": [MAP]}}
+
+    def answer(self, code, body, *headers):
+        self.send_response(code)
+        for name, value in (("Content-Type", "application/json"), *headers):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        path, _, query = self.path.partition("?")
+        if "watch=" in query:
+            events = [{"type": "ADDED", "object": self.MAP}] + [{"type": "ERROR", "object": self.TOO_OLD}] * (self.ends == "error")
+            body = "".join(json.dumps(e) + "\n" for e in events).encode() + b'{"type":"ADD' * (self.ends == "cut")
+            self.answer(200, b"%x\r\n%s\r\n" % (len(body), body) + b"0\r\n\r\n" * (self.ends != "cut"), ("Transfer-Encoding", "chunked"))
+            self.close_connection = self.ends == "cut"
+            return
+        body = json.dumps(self.ANSWERS.get(path, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})).encode()
+        self.answer(200 if path in self.ANSWERS else 404, body, ("Content-Length", str(len(body))))
+
+    def log_message(self, *args):
+        pass
 
 
 def no_server(o):
@@ -161,16 +210,48 @@ def objects(o):
     o.says("delete pods -l app=none", "No resources found\n")
 
 
+def sorts():
+    """Fields that some or all lack, numbers, quantities, other texts, and what cannot be sorted."""
+    maps = [f"get cm -l sort=1 -o name --sort-by={field}" for field in (".data.v", ".data.w", ".metadata.annotations.n", "{.metadata.name}", ".nope", ".data[")]
+    return maps + ["get cm -l sort=1 --sort-by=.immutable", "get cm -l sort=1 --sort-by=.nope", "get cm s1 --sort-by=.nope",
+                   "get pods -l sort=1 --sort-by=.spec.activeDeadlineSeconds", "get pods -l sort=1 -o name --sort-by=.spec.containers[0].resources.requests.memory"]
+
+
+def raws():
+    return [["get", "--raw", path] for path in ("nope", "/nope", "/%zz", "/a b", "https://nowhere.example/healthz", "/api/v1/namespaces/default/pods/nope")]
+
+
+def permissions():
+    return ["auth can-i " + line for line in (
+        "get pods/x --as=jane", "get pods --as=jane", "get pods/x --as=jane --subresource=log", "watch pods -q --as=jane", "get pods/y -q --as=jane", "get /logs/x --as=jane",
+        "post /logs/x --as=jane", "/logs", "get", "get pods x y", "--list --as=jane --no-headers", "--list -q", "get nodes --as=jane")]
+
+
+def make_sorted(o):
+    """What these are about."""
+    def config(name, rest):
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, labels: {{sort: '1'}}%s}}\n{rest}\n---\n"
+
+    def pod(name, resources, rest=""):
+        return (f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{sort: '1'}}}}\n"
+                f"spec: {{containers: [{{name: c, image: i, resources: {{requests: {resources}}}}}]{rest}}}\n---\n")
+    text = (config("s1", "data: {v: '2'}") % ", annotations: {n: '10'}" + config("s2", "") % ", annotations: {n: '9'}" + config("s3", "data: {v: '10'}") % "" +
+            config("s4", "data: {v: 1Ki}") % "" + config("s5", "immutable: true\ndata: {v: abc, w: '1'}") % "")
+    text += pod("p1", "{memory: 1Gi}") + pod("p2", "{memory: 200Mi}", ", activeDeadlineSeconds: 10000") + pod("p3", "{}", ", activeDeadlineSeconds: 9000") + pod("p4", "{}")
+    o.run("create -f -", stdin=text)
+    o.run("wait --for=condition=Ready pod -l sort=1 --timeout=30s")
+    for line in ("role jane --verb=get --resource=pods,pods/log --resource-name=x", "rolebinding jane --role=jane --user=jane",
+                 "clusterrole jane --verb=get --non-resource-url=/logs/*", "clusterrolebinding jane --clusterrole=jane --user=jane"):
+        o.run("create " + line)
+
+
 def same_as_debian(o):
     # Debian 12's own shows managed fields and resources without categories, and warns on fewer lines.
-    there = peers.find("kubectl", "kubernetes-client")
-    minor = int(re.search(r'"minor": "(\d+)', o.plane.kubectl("version", "--client", "-o", "json").stdout)[1]) if there else 0
     for line in ("get ns -o json", "get svc kubernetes -o yaml", "api-resources --api-group=apps -o wide", "cluster-info", "auth can-i get nodes",
-                 "auth can-i get nosuch.x"):
-        if minor < 26:
-            o.t.skip(f"as Debian's: {line}", f"its kubectl is 1.{minor}" if there else "it cannot be had")
-        else:
-            o.agrees(line)
+                 "auth can-i get nosuch.x", *sorts(), *raws(), *permissions(), "cluster-info dump -o name"):
+        o.newer(line)
+    o.says("get cm -l sort=1 --sort-by=.data", code=1,
+           err="error: Field {.data} in [][][]reflect.Value is an unsortable type: interface, err: unsortable type: map[string]interface {}\n")
     for line in ("get nodes", "get nodes -o wide", "get pods -o wide", "get pods -A", "get deploy,rs,svc", "get pods --show-labels", "get pods -L tier,app",
                  "get pods --no-headers", "get pods -o name", "get ns --sort-by=.metadata.name",
                  "get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,X:.spec.nope", "get pods -o jsonpath={.items[*].metadata.name}",
@@ -180,6 +261,55 @@ def same_as_debian(o):
                  "create cm x --from-literal=b=1 --from-literal=a=<2> --append-hash --dry-run=client -o name",
                  "create secret generic x --append-hash --dry-run=client -o name"):
         o.agrees(line)
+
+
+def ends_of_watches(o):
+    """That a watch ends is no failure, whoever ended it; and versions that are far apart are told of."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Script)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    flag = f"--server=http://127.0.0.1:{server.server_address[1]}"
+    for Script.ends in ("well", "error", "cut"):
+        for line in ("get cm -w --output-watch-events", "get cm -w --watch-only -o name"):
+            o.newer(f"{line} {flag}", f"{line} that ends: {Script.ends}")
+    skew = "version difference between client (1.36) and server (1.33) exceeds the supported minor version skew of +/-1\n"
+    o.says(f"version {flag}", re.compile(r"Client Version: v1\.36.*\nKustomize Version: .*\nServer Version: v1\.33\.1\n"), err="Warning: " + skew, name="version of an older server")
+    o.says(f"version --warnings-as-errors {flag}", re.compile("(.*\n){3}"), err="error: " + skew, code=1, name="version --warnings-as-errors of an older server")
+    o.says(f"get cm --match-server-version {flag}", code=1, name="an older server does not match", err=re.compile(
+        r'error: server version \(&version.Info{Major:"1", Minor:"33", .*GitVersion:"v1.33.1", .*}\) differs from client version \(version.Info{.*GitVersion:"v1.36.*}\)\n'))
+    server.shutdown()
+    server.server_close()
+    o.says("get ns default -o name --match-server-version", "namespace/default\n")
+    begin = time.monotonic()
+    o.says("get cm -l sort=none -w --request-timeout=1s", name="a watch takes no longer than --request-timeout")
+    o.t.check("but as long", 0.9 < time.monotonic() - begin < 10)
+
+
+def why(o):
+    """c8s why asks the scheduler, as the user of the kubeconfig."""
+    config = os.path.join(o.plane.folder, "alice.conf")
+    with open(config, "w", encoding="utf-8") as f:
+        json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                   "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{o.plane.port}", "insecure-skip-tls-verify": True}}],
+                   "users": [{"name": "u", "user": {"token": "alice-token"}}]}, f)
+    ours = f"https://127.0.0.1:{o.scheduler_port}"
+
+    def asks(name, args, code, out="", err="", who=o.plane.kubeconfig, scheduler=ours):
+        r = subprocess.run([C8S, "why", "--kubeconfig", who, "--scheduler", scheduler, *args], capture_output=True, text=True, timeout=60)
+        o.t.check("why: " + name, r.returncode == code and re.fullmatch(out, r.stdout) and re.fullmatch(err, r.stderr), f"exit {r.returncode}\n{r.stdout}{r.stderr}")
+    o.run("create -f -", stdin=POD.replace("solo", "homeless").replace("spec: {", "spec: {nodeSelector: {no: where}, "))
+    asks("a pod that has a node", ["pod/solo"], 0, r"default/solo: 2/2 nodes fit\nIt is bound to hollow-\d\.\n(  hollow-\d +\d+ .*=\d+.*\n){2}")
+    asks("a pod that fits nowhere", ["homeless"], 0,
+         r"default/homeless: 0/2 nodes are available: .*\n(  hollow-\d +no +NodeAffinity: node\(s\) didn't match Pod's node affinity/selector\n){2}")
+    asks("in JSON", ["-o", "json", "homeless"], 0, r'\{\n  "pod": "default/homeless",\n(.*\n)*\}\n')
+    asks("a pod that is not there", ["nope"], 1, err='c8s why: the scheduler answers 404: pods "nope" not found\n')
+    asks("a namespace that is not there", ["-n", "nope", "solo"], 1, err='c8s why: the scheduler answers 404: pods "solo" not found\n')
+    asks("a name that is none", ["a b/c"], 1, err="c8s why: the scheduler answers 400: invalid resource name .*\n")
+    asks("without permission", ["solo"], 1, err='c8s why: the scheduler answers 403: forbidden: User "alice" cannot get path "/why/default/solo"\n', who=config)
+    asks("a token is not shown to others", ["solo"], 1, err="c8s why: .* has a token, which is not shown to https://10.0.0.1:1: .*\n", who=config, scheduler="https://10.0.0.1:1")
+    asks("nobody is there", ["solo"], 1, err="c8s why: .*connect: connection refused\n", scheduler="https://127.0.0.1:1")
+    asks("no pod", [], 2, err="c8s why: name a pod\nSee 'c8s why --help'.\n")
+    asks("two pods", ["a", "b"], 2, err="c8s why: one pod at a time\nSee 'c8s why --help'.\n")
+    o.run("delete pod homeless --now --wait=false")
 
 
 def dumps(o):
@@ -285,12 +415,14 @@ def deletes(o):
 
 
 def test_kubectl(t):
-    with Folder() as folder, ControlPlane(folder) as plane:
+    port = free_port()
+    with Folder() as folder, ControlPlane(folder, "--scheduler-secure-port", str(port)) as plane:
         nodes = Component(plane, "hollow", "--nodes", "2").start()
-        o = Ours(t, plane)
+        o = Ours(t, plane, port)
         no_server(o)
         wait_until(lambda: o.run("get nodes --no-headers").stdout.count(" Ready ") == 2, 30, "two nodes")
-        for step in (deployments, apply, objects, same_as_debian, dumps, templates, last_applied, prune, migrates, watches, deletes):
+        for step in (deployments, apply, objects, make_sorted, same_as_debian, dumps, templates, last_applied, prune, migrates, watches, ends_of_watches, why,
+                     deletes):
             step(o)
         nodes.kill()
 

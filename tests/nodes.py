@@ -44,13 +44,13 @@ def own_namespaces():
     containerd.own_network()
 
 
-def missing(runtime="c8s"):
-    """Why there cannot be a node here; None: there can."""
+def missing(runtime="c8s", registry=True, kubectl=True):
+    """Why there cannot be a node here; None: there can. Who does without a registry, or without kubectl, says so."""
     if os.geteuid() != 0:
         return "needs root"
-    if not images.Registry.available():
+    if registry and not images.Registry.available():
         return "docker-registry of Debian's package docker-registry cannot be had"
-    if not peers.find("kubectl", "kubernetes-client"):
+    if kubectl and not peers.find("kubectl", "kubernetes-client"):
         return "kubectl of Debian's package kubernetes-client cannot be had"
     return containerd.missing() if runtime == "containerd" else None
 

@@ -12,7 +12,7 @@ PATH = os.pathsep.join(os.path.join(FOLDER, "usr", folder) for folder in ("bin",
 PEERS = {"buildah": "buildah libgpgme11 libassuan0 libdevmapper1.02.1", "conmon": "conmon libglib2.0-0",
          "podman": "podman libgpgme11 libassuan0 libdevmapper1.02.1 libsubid4",
          "containerd": "containerd", "crun": "crun libyajl2", "docker-registry": "docker-registry", "etcd": "etcd-server", "etcdctl": "etcd-client", "faketime": "faketime libfaketime", "host-local": "containernetworking-plugins", "kubectl": "kubernetes-client",
-         "nft": "nftables libnftables1", "nginx": "nginx libpcre2-8-0", "runc": "runc",
+         "nft": "nftables libnftables1 libnftnl11 libmnl0 libxtables12 libedit2 libbsd0 libmd0", "nginx": "nginx libpcre2-8-0", "runc": "runc",
          "skopeo": "skopeo libgpgme11 libassuan0", "strace": "strace libunwind8",
          "xtables-nft-multi": "iptables libxtables12 libip4tc2 libip6tc2 libnftnl11 libmnl0"}
 

@@ -149,6 +149,26 @@ def test_pods(t, machines):
                 t.check(f"the pod on {a.name} reaches the one on {b.name}", r.stdout == "it answers\n", r.stderr)
 
 
+def test_thief(t, machines):
+    """A node that says that it has the pods of another one."""
+    first, victim = machines[0], machines[1]
+    ways, lan, log = first.ways(), ip("route", ns=first.ns), os.path.join(first.data, "log", "node.log")
+    ranges = [cluster_ranges(first)[victim.name]]
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a-thief"}, "spec": {"podCIDR": ranges[0], "podCIDRs": ranges},
+            "status": {"addresses": [{"type": "InternalIP", "address": "198.51.100.99"}]}}
+    path = os.path.join(first.folder, "thief.json")
+    with open(path, "w") as f:
+        json.dump(node, f)
+    r = first.kubectl("create", "-f", path)
+
+    def warned():
+        with open(log) as f:
+            return f"pods {ranges[0]} of node 198.51.100.99: node {victim.address} has {ranges[0]}" in f.read()
+    t.check("a node that names another one's pods is told of", r.returncode == 0 and tap.wait_for(warned, 10), r.stderr)
+    t.check("and gets nothing", first.ways() == ways and ip("route", ns=first.ns) == lan, ip("route", ns=first.ns))
+    first.kubectl("delete", "node", "a-thief")
+
+
 def test_gone(t, machines):
     first, second, third = machines
     lost = cluster_ranges(first)[third.name]
@@ -207,7 +227,7 @@ def test_service(t, machines):
             with open(f"/proc/{pid}/environ") as f:
                 t.check("parts of the cluster do not hear of it", pid == process.pid or "NOTIFY_SOCKET" not in f.read())
         process.terminate()
-        t.check("and when it stops", manager.recv(4096) == b"STOPPING=1" and process.wait(30) == 0)
+        t.check("and when it stops", manager.recv(4096).startswith(b"STOPPING=1") and process.wait(30) == 0)
     admin, trap = os.path.join(m.data, "control-plane", "admin.conf"), os.path.join(m.folder, "trap")
     with open(admin) as f:
         text = f.read()
@@ -219,6 +239,36 @@ def test_service(t, machines):
         t.check("what the control plane's user writes is not run by root", f"c8s-{m.tag()}" in f.read() and not os.path.exists(trap))
     with open(os.path.join(m.folder, ".kube", "config")) as f:
         t.check("nor gets into root's kubeconfig", "touch" not in f.read())
+
+
+def test_machine_stops(t, machines):
+    """As its unit does it when the service has stopped. systemd, which says whether the machine stops, too, is a script here."""
+    m = machines[2]
+    context, saved, programs = ("--context", f"c8s-{m.tag()}"), os.path.join(m.folder, "saved"), os.path.join(m.folder, "bin")
+    # One is the first of its namespace and does not hear of a signal that it does not catch; the other one shares that of its pod, and saves what it has.
+    save = f"trap 'sleep 0.5; touch {saved}/here; exit' TERM; while true; do sleep 0.1; done"
+    for name, spec, more in (("deaf", {}, {"command": ["sh", "-c", "while true; do sleep 0.1; done", saved]}),
+                             ("saves", {"shareProcessNamespace": True, "volumes": [{"name": "v", "hostPath": {"path": saved, "type": "DirectoryOrCreate"}}]},
+                              {"command": ["sh", "-c", save], "volumeMounts": [{"name": "v", "mountPath": saved}]})):
+        container = {"name": name, "image": "example.com/web:1", **more}
+        m.kubectl(*context, "run", name, "--image", "example.com/web:1", "--overrides",
+                  json.dumps({"spec": {"nodeName": "after", "hostNetwork": True, "containers": [container], **spec}}))
+    r = m.kubectl(*context, "wait", "--for=condition=Ready", "pod/deaf", "pod/saves", "--timeout=30s")
+    t.check("pods run", r.returncode == 0, r.stderr)
+    m.c8s("down", "--keep-containers")
+    os.mkdir(programs)
+    for state, runs in (("running", True), ("stopping", False)):
+        with open(os.path.join(programs, "systemctl"), "w") as f:
+            f.write(f"#!/bin/sh\necho {state}\n")
+        os.chmod(f.name, 0o755)
+        began = time.monotonic()
+        r = m.run("env", f"PATH={programs}:{os.environ['PATH']}", C8S, "install", "--stopped", "--data-dir", m.data)
+        left = tap.pids_of(saved) + tap.pids_of(f"/run/c8s/{m.tag()}/")  # processes of containers, monitors
+        t.check(f"systemd is {state}: containers {'run on' if runs else 'end'}", r.returncode == 0 and bool(left) == runs, (r.stderr, left))
+    t.check("soon, and after they have saved what they have", os.listdir(saved) == ["here"] and time.monotonic() - began < 10, os.listdir(saved))
+    r = m.c8s("up", "--detach")
+    t.check("when the machine is back, so is the cluster", r.returncode == 0, r.stdout + r.stderr)
+    m.kubectl(*context, "delete", "pod", "deaf", "saves", "--now")
 
 
 def test_half_removed(t, machines):
@@ -241,7 +291,7 @@ def test_half_removed(t, machines):
 
 def main():
     t = tap.Tap()
-    if why := nodes.missing():
+    if why := nodes.missing(registry=False):
         t.skip("clusters of several machines", why)
         t.close()
     nodes.own_namespaces()
@@ -252,7 +302,7 @@ def main():
     try:
         for name, address, lan in (("m1", "198.51.100.1", lans[0]), ("m2", "198.51.100.2", lans[0]), ("m3", "203.0.113.3", lans[1])):
             machines.append(Machine(folder, name, address, lan))
-        for test in (test_join, test_pods, test_gone, test_install, test_service, test_half_removed):
+        for test in (test_join, test_pods, test_thief, test_gone, test_install, test_service, test_machine_stops, test_half_removed):
             test(t, machines)
     finally:
         for m in machines[::-1]:

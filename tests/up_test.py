@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -39,11 +40,11 @@ class Up:
             shutil.copy(program, place + ".new")
             os.rename(place + ".new", place)
 
-    def run(self, *args, data=None):
-        return subprocess.run([self.c8s, args[0], *args[1:], "--data-dir", data or self.data], env=self.env, capture_output=True, text=True, timeout=120)
+    def run(self, *args, data=None, **env):
+        return subprocess.run([self.c8s, args[0], *args[1:], "--data-dir", data or self.data], env={**self.env, **env}, capture_output=True, text=True, timeout=120)
 
-    def up(self, *args):
-        return self.run("up", "--detach", *args)
+    def up(self, *args, **env):
+        return self.run("up", "--detach", *args, **env)
 
     def first(self, *args):
         return self.up("--secure-port", str(self.ports[0]), "--kubelet-port", str(self.ports[1]), "--node-name", "n1", "--pod-cidr", "10.217.0.0/16", *args)
@@ -178,6 +179,12 @@ def test_upgrade(t, c):
     path = "jsonpath={.status.containerStatuses[0].containerID} {.status.containerStatuses[0].state.running.startedAt}"
     started = c.kubectl("get", "pod", "web", "-o", path).stdout
     c.install()
+    parts = c.parts()
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        for what, *flags in (("a setting that is wrong", "--node-name", "My_Node"), ("a port that another program has", "--secure-port", str(taken.getsockname()[1])),
+                             ("keys that are not there", "--pki", c.folder)):
+            r = c.up(*flags)
+            t.check(f"{what}: the new one is refused, and the old one goes on", r.returncode == 1 and c.run("status").returncode == 0 and c.parts() == parts, r.stdout + r.stderr)
     r = c.up()
     t.check("up replaces one that runs an older file", r.returncode == 0 and "is replaced by this one" in r.stdout, r.stdout + r.stderr)
     programs = [os.readlink(f"/proc/{pid}/exe") for pid in c.parts()]
@@ -219,7 +226,13 @@ def test_down(t, c):
     r = c.run("down")
     t.check("down leaves no process", r.returncode == 0 and not c.processes(), r.stderr + str([tap.arguments(p) for p in c.processes()]))
     t.check("status says so", c.run("status").returncode == 1)
-    r = c.up()
+    damaged = os.path.join(c.folder, "damaged")
+    with open(damaged, "w") as f:
+        f.write("clusters: [")
+    r = c.up(KUBECONFIG=damaged)
+    with open(damaged) as f:
+        t.check("a kubeconfig that cannot be merged keeps no cluster from running, and stays as it is", r.returncode == 0 and f.read() == "clusters: ["
+                and "the kubeconfig stays as it is: " in r.stdout and "admin.conf leads to the cluster" in r.stdout, r.stdout + r.stderr)
     t.check("up brings the pod back", r.returncode == 0 and tap.wait_for(lambda: page(c) == "it answers\n", 60),
             r.stdout + r.stderr + c.kubectl("describe", "pod", "web").stdout[-1500:])
 
@@ -252,7 +265,7 @@ def test_reset(t, c):
 
 def main():
     t = tap.Tap()
-    if why := nodes.missing():
+    if why := nodes.missing(registry=False):
         t.skip("clusters by one command", why)
         t.close()
     nodes.own_namespaces()
