@@ -1,21 +1,27 @@
 /*
  * c8s install: the cluster becomes a service of systemd. The unit is a few lines around `c8s up`; what it was told besides is kept in its command.
  */
+#include "cmd/install.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "base/process.h"
 #include "client/kubeconfig.h"
+#include "cmd/machine_stop.h"
 #include "cmd/serve.h"
 #include "cmd/up.h"
 
 enum { UNIT_MAX = 1 << 16, OUTPUT_MAX = 1 << 16 };
 
+static const char units[] = "/etc/systemd/system";
+
 struct install {
 	const char *unit_dir;
-	bool print, uninstall, now;
+	bool print, uninstall, now, stopped;
 	struct up_cluster cluster;
 	const char *const *flags;     /* that `up` shall have */
 	const char *unit, *path;      /* "c8s.service", and where it is */
@@ -27,34 +33,42 @@ static const struct flag flags[] = {
 	FLAG_GROUP("Service"),
 	{ "now", FLAG_BOOL, AT(now), "false", "start it at once, too, in the place of one that was started by hand" },
 	{ "print", FLAG_BOOL, AT(print), "false", "show the unit and change nothing" },
+	{ "stopped", FLAG_BOOL, AT(stopped), "false", "for the unit: the service has stopped; when systemd stops the machine, containers end, too" },
 	{ "uninstall", FLAG_BOOL, AT(uninstall), "false", "stop the service and remove the unit; containers and data stay: 'c8s down' and 'c8s reset' are for them" },
-	{ "unit-dir", FLAG_STRING, AT(unit_dir), "/etc/systemd/system", "where units are" },
+	{ "unit-dir", FLAG_STRING, AT(unit_dir), units, "where units are" },
 	{ NULL, FLAG_HEADING, FLAG_WORKS, 0, NULL, NULL },
 };
 
 /* ---- the unit ---- */
 
-/* One word of ExecStart=: systemd takes quotes, and has a meaning for % and $. */
-static void add_word(struct buf *b, const char *word)
+/* One word, in plain sight where that is possible: systemd takes quotes, and has a meaning for some characters, which are written twice then. */
+static void add_word(struct buf *b, const char *word, const char *twice)
 {
-	buf_add(b, STR(" \""));
+	bool quoted = word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=/.,:@+")] || !*word;
+
+	buf_add(b, quoted ? STR("\"") : STR_NONE);
 	for (; *word; word++) {
 		if (*word == '"' || *word == '\\')
 			buf_addc(b, '\\');
-		if (*word == '%' || *word == '$')
+		if (strchr(twice, *word))
 			buf_addc(b, *word);
 		buf_addc(b, *word);
 	}
-	buf_addc(b, '"');
+	buf_add(b, quoted ? STR("\"") : STR_NONE);
 }
 
-/* In plain sight where that is possible. */
 static void add_argument(struct buf *b, const char *word)
 {
-	if (word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=/.,:@+")] || !*word)
-		add_word(b, word);
-	else
-		buf_addf(b, " %s", word);
+	buf_addc(b, ' ');
+	add_word(b, word, "%$");
+}
+
+/* c8s itself, with the command and the cluster that it is about. */
+static void add_command(struct buf *b, const struct up_cluster *c, const char *command)
+{
+	add_word(b, c->program, "%");
+	buf_addf(b, " %s", command);
+	add_argument(b, arena_printf(c->arena, "--data-dir=%s", c->settings.data_dir).p);
 }
 
 static void write_unit(const struct install *x, struct buf *b)
@@ -62,22 +76,21 @@ static void write_unit(const struct install *x, struct buf *b)
 	const struct up_cluster *c = &x->cluster;
 	struct arena *a = c->arena;
 
-	buf_addf(b, "# Made by 'c8s install'.\n[Unit]\nDescription=Kubernetes (c8s)\nWants=network-online.target\nAfter=network-online.target\n\n"
-		 "[Service]\nType=notify\nExecStart=");
-	if (strpbrk(c->program, " \"\\%$"))
-		add_word(b, c->program);
-	else
-		buf_addf(b, "%s", c->program);
-	buf_add(b, STR(" up"));
-	add_argument(b, arena_printf(a, "--data-dir=%s", c->settings.data_dir).p);
+	buf_add(b, STR("# Made by 'c8s install'.\n[Unit]\nDescription=Kubernetes (c8s)\nWants=network-online.target\nAfter=network-online.target\nRequiresMountsFor="));
+	add_word(b, c->settings.data_dir, "%");
+	buf_add(b, STR("\n# However often it fails.\nStartLimitIntervalSec=0\n\n[Service]\nType=notify\nExecStart="));
+	add_command(b, c, "up");
 	/* A service has no home. */
 	if (!c->settings.kubeconfig && !c->settings.server)
 		add_argument(b, arena_printf(a, "--kubeconfig=%s", kubeconfig_main_path(a, NULL)).p);
 	for (size_t i = 0; x->flags[i]; i++)
 		add_argument(b, x->flags[i]);
-	buf_add(b, STR("\nRestart=on-failure\nRestartSec=2\nTimeoutStartSec=infinity\n"
-		       "# Containers run on when the service stops or is replaced; 'c8s down' ends them.\nKillMode=process\nDelegate=yes\n"
-		       "OOMScoreAdjust=-999\nLimitNOFILE=1048576\nLimitNPROC=infinity\nTasksMax=infinity\n\n"
+	buf_add(b, STR("\n# Containers run on when the service stops or is replaced; 'c8s down' ends them, and so does the end of the machine.\n"
+		       "KillMode=process\nExecStopPost="));
+	add_command(b, c, "install --stopped");
+	buf_add(b, STR("\nRestart=on-failure\nRestartSec=2\n"
+		       "# 0: 'c8s down' has stopped it, even before it was ready; 2: trying again does not help.\nRestartPreventExitStatus=0 2\n"
+		       "TimeoutStartSec=infinity\nDelegate=yes\nOOMScoreAdjust=-999\nLimitNOFILE=1048576\nLimitNPROC=infinity\nTasksMax=infinity\n\n"
 		       "[Install]\nWantedBy=multi-user.target\n"));
 }
 
@@ -99,48 +112,111 @@ static int systemctl(const char *const *words, struct err *err)
 
 static int reload(struct err *err) { return systemctl((const char *const[]){ "systemctl", "daemon-reload", NULL }, err); }
 
-static int install(struct install *x, struct err *err)
+/* (suspends) From now on the machine is going down, not only the service. */
+static bool machine_stops(void)
+{
+	CLEANUP(process_output_done) struct process_output output = { .out = BUF_INIT(OUTPUT_MAX), .err = BUF_INIT(OUTPUT_MAX) };
+	const char *const words[] = { "systemctl", "is-system-running", NULL };
+
+	return process_run(&(struct process_spec){ .argv = words }, STR_NONE, OUTPUT_MAX, &output, NULL) == 0 && str_eq(str_trim(buf_str(&output.out)), STR("stopping"));
+}
+
+/* ---- the service ---- */
+
+static const char *unit_of(const struct up_cluster *c) { return arena_printf(c->arena, STR_FMT ".service", STR_ARG(up_name(c, c->arena))).p; }
+
+/* What would keep it from running is said here, not in a journal. One that runs shows that it can. */
+static int check(const struct up_cluster *c, struct err *err)
+{
+	struct up_findings findings;
+	pid_t pid;
+
+	if (up_running(c, &pid))
+		return 0;
+	up_look(c->arena, c, &findings);
+	return up_check(&findings, err);
+}
+
+static int write_file(const struct install *x, struct err *err)
 {
 	CLEANUP(buf_done) struct buf unit = BUF_INIT(UNIT_MAX);
 	int r;
 
 	write_unit(x, &unit);
-	if ((r = buf_check(&unit, x->unit, err)) < 0 || (r = file_make_dirs(x->unit_dir, 0755, err)) < 0 ||
-	    (r = file_write(x->path, buf_str(&unit), 0644, err)) < 0)
+	if ((r = buf_check(&unit, x->unit, err)) < 0 || (r = file_make_dirs(x->unit_dir, 0755, err)) < 0)
+		return r;
+	return file_write(x->path, buf_str(&unit), 0644, err);
+}
+
+static int install(struct install *x, struct err *err)
+{
+	int r;
+
+	if ((x->now && runs_systemd() && (r = check(&x->cluster, err)) < 0) || (r = write_file(x, err)) < 0)
 		return r;
 	printf("%s is there\n", x->path);
 	if (!runs_systemd()) {
 		printf("systemd does not run here: nothing is enabled\n");
 		return 0;
 	}
-	/* One that was started by hand makes way: it has the lock and the ports. Its containers run on. */
-	if (x->now && (r = up_stop(&x->cluster, err)) < 0)
+	/* By its path, wherever that is. */
+	if ((r = reload(err)) < 0 || (r = systemctl((const char *const[]){ "systemctl", "enable", "--quiet", x->path, NULL }, err)) < 0)
 		return r;
-	if ((r = reload(err)) < 0 || (r = systemctl((const char *const[]){ "systemctl", "enable", x->now ? "--now" : x->unit, x->now ? x->unit : NULL, NULL }, err)) < 0)
+	/* One that was started by hand makes way: it has the lock and the ports. Its containers run on. */
+	if (x->now && ((r = up_stop(&x->cluster, err)) < 0 || (r = systemctl((const char *const[]){ "systemctl", "start", x->unit, NULL }, err)) < 0))
 		return r;
 	printf(x->now ? "%s runs, and starts with the machine\n" : "%s starts with the machine; now: systemctl start %s\n", x->unit, x->unit);
 	return 0;
 }
 
-static int uninstall(struct install *x, struct err *err)
+/* (suspends) One that systemd does not know is not active either. */
+static int stop(const char *unit, struct err *err)
+{
+	int r = systemctl((const char *const[]){ "systemctl", "stop", unit, NULL }, err);
+
+	if (r < 0 && systemctl((const char *const[]){ "systemctl", "is-active", "--quiet", unit, NULL }, NULL) < 0) {
+		err_clear(err);
+		return 0;
+	}
+	return r;
+}
+
+/* (suspends) -ERR_NOT_FOUND when there is none. Stopped first: one that is linked from elsewhere is not known any more once it is disabled. */
+static int uninstall(const char *unit, const char *path, struct err *err)
 {
 	int r;
 
-	if (access(x->path, F_OK) < 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no %s", x->path);
-	if (runs_systemd() && (r = systemctl((const char *const[]){ "systemctl", "disable", "--now", x->unit, NULL }, err)) < 0)
+	if (access(path, F_OK) < 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no %s", path);
+	if (runs_systemd() && ((r = stop(unit, err)) < 0 || (r = systemctl((const char *const[]){ "systemctl", "disable", "--quiet", unit, NULL }, err)) < 0))
 		return r;
-	if (unlink(x->path) < 0)
-		return err_sys(err, errno, "removing %s", x->path);
-	printf("%s is removed\n", x->path);
-	return runs_systemd() ? reload(err) : 0;
+	if (unlink(path) < 0)
+		return err_sys(err, errno, "removing %s", path);
+	printf("%s is removed\n", path);
+	if (!runs_systemd())
+		return 0;
+	(void)systemctl((const char *const[]){ "systemctl", "reset-failed", unit, NULL }, NULL); /* systemd remembers one that has failed */
+	return reload(err);
+}
+
+int install_remove(const struct up_cluster *c, struct err *err)
+{
+	const char *unit = unit_of(c);
+	int r = uninstall(unit, arena_printf(c->arena, "%s/%s", units, unit).p, err);
+
+	if (r != -ERR_NOT_FOUND)
+		return r;
+	err_clear(err);
+	return 0;
 }
 
 static int act(void *arg, struct err *err)
 {
 	struct install *x = arg;
 
-	return x->uninstall ? uninstall(x, err) : install(x, err);
+	if (x->stopped)
+		return machine_stops() ? machine_stop_containers(&x->cluster, err) : 0;
+	return x->uninstall ? uninstall(x->unit, x->path, err) : install(x, err);
 }
 
 /* ---- the command ---- */
@@ -187,8 +263,8 @@ static int run_command(int argc, char **argv)
 		return r < 0 ? cmd_fail(&cmd_install, &err) : r;
 	if (x.cluster.settings.token || x.cluster.settings.pki)
 		return cmd_usage(&cmd_install, "--token and --pki are for the first start: start once with them, then install");
-	x.unit = arena_printf(&a, STR_FMT ".service", STR_ARG(up_name(&x.cluster, &a))).p;
-	x.path = arena_printf(&a, "%s/%s", x.unit_dir, x.unit).p;
+	x.unit = unit_of(&x.cluster);
+	x.path = arena_printf(&a, "%s/%s", path_absolute(&a, x.unit_dir).p, x.unit).p;
 	if (x.print) {
 		write_unit(&x, &text);
 		fputs(text.p, stdout);
@@ -213,8 +289,9 @@ const struct command cmd_install = {
 		"\n"
 		"Writes a unit for systemd that runs 'c8s up' with these flags, and enables it: the cluster starts with the machine, and\n"
 		"again when it fails. The unit of /var/lib/c8s is c8s.service, that of another DIR c8s-TAG.service. Containers run on when\n"
-		"the service is stopped or started again, as after an upgrade of c8s. A machine that has joined a cluster is installed in\n"
-		"the same way, by its data directory. The program stays where it is: install it first ('make install').\n"
+		"the service is stopped or started again, as after an upgrade of c8s. When the machine stops they are asked to end, and have\n"
+		"half a minute. A machine that has joined a cluster is installed in the same way, by its data directory. The program stays\n"
+		"where it is: install it first ('make install'). 'journalctl -u c8s' shows starts and stops; the rest is in DIR/log.\n"
 		"\n"
 		"Exit code: 0 success, 1 failure, 2 wrong usage.\n"
 		"\n"

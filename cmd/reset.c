@@ -1,4 +1,5 @@
 /* c8s reset: as if the cluster had never been. */
+#include "cmd/install.h"
 #include "cmd/serve.h"
 #include "cmd/up.h"
 
@@ -16,8 +17,10 @@ static const struct flag flags[] = {
 static int clean(void *arg, struct err *err)
 {
 	struct resetting *x = arg;
-	int r = up_stop(&x->cluster, err);
+	int r = install_remove(&x->cluster, err); /* or the next start of the machine would make a new one */
 
+	if (r == 0)
+		r = up_stop(&x->cluster, err);
 	return r == 0 ? up_remove(&x->cluster, err) : r;
 }
 
@@ -43,7 +46,8 @@ const struct command cmd_reset = {
 		"Usage: c8s reset [--data-dir DIR]\n"
 		"\n"
 		"Stops the cluster and removes everything that it has on this machine: containers, networks, control groups, mounts,\n"
-		"objects, images, volumes below the data directory, and its context in the kubeconfig. This cannot be undone.\n"
+		"objects, images, volumes below the data directory, its context in the kubeconfig, and the unit of 'c8s install'. This\n"
+		"cannot be undone.\n"
 		"\n"
 		"Exit code: 0 nothing is left, 1 something could not be removed or there is no cluster, 2 wrong usage.\n",
 	.help = help,

@@ -185,7 +185,7 @@ static int serve(void *arg, struct err *err)
 	service_manager_tell("READY=1\nSTATUS=the node is Ready");
 	let_go();
 	r = up_keep_servers(&u->cluster, err);
-	service_manager_tell("STOPPING=1");
+	service_manager_tell("STOPPING=1\nSTATUS=");
 	return r;
 }
 

@@ -6,7 +6,7 @@
  *	up_settings.c     settings are kept in the data directory, so that other commands need only its name
  *	up_machine.c      what the machine must have; up_place.c: what this cluster needs; each finding says what to do; doctor.c prints it
  *	up_prepare.c      folders, the user, certificates, the kubelet's files
- *	up_logs.c         logs stay short                 install.c, service_manager.c: a service of systemd
+ *	up_logs.c         logs stay short                 install.c, machine_stop.c, service_manager.c: a service of systemd
  *	up_identity.c     the node's certificate has the node's name
  *	up_authority.c    keys that several control planes share; up_servers.c: their nodes know all of them
  *	up_supervise.c    the children
