@@ -648,7 +648,7 @@ static bool has_memory(uintptr_t p)
 
 struct diver { uintptr_t here, deep; };
 
-__attribute__((noinline)) static int dive(int depth, struct diver *d)
+__attribute__((noinline, no_sanitize("address"))) static int dive(int depth, struct diver *d)
 {
 	volatile char frame[1024];
 

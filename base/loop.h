@@ -86,7 +86,7 @@ void loop_timer_start(struct loop_timer *timer, int64_t due_ns);
 void loop_timer_stop(struct loop_timer *timer);
 static inline bool loop_timer_running(const struct loop_timer *timer) { return timer->place != 0; }
 
-/* Gives back the memory of stacks that nobody needs just now; a loop with little to do does it every few seconds. From its own thread. */
+/* Gives back the memory of stacks that nobody needs just now; a loop with little to do does it itself, now and then. From its own thread. */
 void loop_rest(struct loop *loop);
 
 /* Writes all fibers to fd: number, name, state, what each waits for, how long, stack. From the loop's own thread. */

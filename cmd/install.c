@@ -17,6 +17,8 @@
 
 enum { UNIT_MAX = 1 << 16, OUTPUT_MAX = 1 << 16 };
 
+#define FIRST_LINE "# Made by 'c8s install'.\n"
+
 static const char units[] = "/etc/systemd/system";
 
 struct install {
@@ -76,7 +78,7 @@ static void write_unit(const struct install *x, struct buf *b)
 	const struct up_cluster *c = &x->cluster;
 	struct arena *a = c->arena;
 
-	buf_add(b, STR("# Made by 'c8s install'.\n[Unit]\nDescription=Kubernetes (c8s)\nWants=network-online.target\nAfter=network-online.target\nRequiresMountsFor="));
+	buf_add(b, STR(FIRST_LINE "[Unit]\nDescription=Kubernetes (c8s)\nWants=network-online.target\nAfter=network-online.target\nRequiresMountsFor="));
 	add_word(b, c->settings.data_dir, "%");
 	buf_add(b, STR("\n# However often it fails.\nStartLimitIntervalSec=0\n\n[Service]\nType=notify\nExecStart="));
 	add_command(b, c, "up");
@@ -112,13 +114,23 @@ static int systemctl(const char *const *words, struct err *err)
 
 static int reload(struct err *err) { return systemctl((const char *const[]){ "systemctl", "daemon-reload", NULL }, err); }
 
-/* (suspends) From now on the machine is going down, not only the service. */
-static bool machine_stops(void)
+/* (suspends) What systemctl prints, which counts even if it exits with 1. */
+static str ask_systemd(struct arena *a, const char *const *words)
 {
 	CLEANUP(process_output_done) struct process_output output = { .out = BUF_INIT(OUTPUT_MAX), .err = BUF_INIT(OUTPUT_MAX) };
-	const char *const words[] = { "systemctl", "is-system-running", NULL };
 
-	return process_run(&(struct process_spec){ .argv = words }, STR_NONE, OUTPUT_MAX, &output, NULL) == 0 && str_eq(str_trim(buf_str(&output.out)), STR("stopping"));
+	return process_run(&(struct process_spec){ .argv = words }, STR_NONE, OUTPUT_MAX, &output, NULL) < 0 ? STR_NONE : arena_str(a, str_trim(buf_str(&output.out)));
+}
+
+/* (suspends) From now on the machine is going down, not only the service. One that has not come up wholly is "starting" even then. */
+static bool machine_stops(struct arena *a)
+{
+	str state = ask_systemd(a, (const char *const[]){ "systemctl", "is-system-running", NULL });
+	int64_t job;
+
+	if (!str_eq(state, STR("starting")) && !str_eq(state, STR("initializing")))
+		return str_eq(state, STR("stopping"));
+	return str_to_i64(ask_systemd(a, (const char *const[]){ "systemctl", "show", "--property=Job", "--value", "shutdown.target", NULL }), &job) && job > 0;
 }
 
 /* ---- the service ---- */
@@ -199,15 +211,13 @@ static int uninstall(const char *unit, const char *path, struct err *err)
 	return reload(err);
 }
 
+/* One that an administrator wrote stays. */
 int install_remove(const struct up_cluster *c, struct err *err)
 {
-	const char *unit = unit_of(c);
-	int r = uninstall(unit, arena_printf(c->arena, "%s/%s", units, unit).p, err);
+	CLEANUP(buf_done) struct buf text = BUF_INIT(UNIT_MAX);
+	const char *unit = unit_of(c), *path = arena_printf(c->arena, "%s/%s", units, unit).p;
 
-	if (r != -ERR_NOT_FOUND)
-		return r;
-	err_clear(err);
-	return 0;
+	return file_read(path, &text, NULL) == 0 && str_starts(buf_str(&text), STR(FIRST_LINE)) ? uninstall(unit, path, err) : 0;
 }
 
 static int act(void *arg, struct err *err)
@@ -215,7 +225,7 @@ static int act(void *arg, struct err *err)
 	struct install *x = arg;
 
 	if (x->stopped)
-		return machine_stops() ? machine_stop_containers(&x->cluster, err) : 0;
+		return machine_stops(x->cluster.arena) ? machine_stop_containers(&x->cluster, err) : 0;
 	return x->uninstall ? uninstall(x->unit, x->path, err) : install(x, err);
 }
 

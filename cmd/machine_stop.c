@@ -1,13 +1,14 @@
 /*
  * Containers outlive the service that looks after them. Nothing but SIGKILL ends a monitor, and a container's first process ignores what it
  * does not catch: systemd would wait for them as long as it waits for anybody, 90 seconds, and has unmounted what they need by then. So they
- * end before, as Kubernetes ends pods: the first process of each container is asked to, and has time. What the runtime has on disk stays; when
- * the machine is back, everything is as after a power failure, but for data that programs could save.
+ * end before: the first process of each container gets SIGTERM, whatever its image would like better, and has time. What the runtime has on disk
+ * stays; when the machine is back, everything is as after a power failure, but for data that programs could save.
  */
 #include "cmd/machine_stop.h"
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "base/fiber.h"
@@ -15,7 +16,8 @@
 #include "cmd/up.h"
 #include "oci/cgroup.h"
 
-enum { GRACE_MS = 30 * 1000, KILL_MS = 5000, LOOK_MS = 20, LAST_WORDS_MS = 100, STATUS_MAX = 1 << 16 };
+enum { GRACE_MS = 30 * 1000, KILL_MS = 5000, LOOK_MS = 20, LAST_WORDS_MS = 100, STATUS_MAX = 1 << 16, LOOKS = 5,
+       SIGTIMEDWAIT_32 = 177, SIGTIMEDWAIT_TIME64 = 421 /* of 32-bit programs */ };
 
 struct ending {
 	const struct up_cluster *cluster;
@@ -45,12 +47,40 @@ static str line_of(str status, str name)
 	return str_trim(line);
 }
 
-/* Whether it does not hear of SIGTERM: a namespace's first process gets none that it does not catch. */
-static bool is_deaf(str status)
+static bool has_term(str status, str name)
 {
-	str mask = line_of(status, STR("\nSigCgt:"));
+	str mask = line_of(status, name);
 
-	return str_ends(line_of(status, STR("\nNSpid:")), STR("\t1")) && mask.n && !(strtoull(mask.p, NULL, 16) & 1ull << (SIGTERM - 1));
+	return !mask.n || strtoull(mask.p, NULL, 16) & 1ull << (SIGTERM - 1);
+}
+
+/*
+ * (suspends) Whether it sleeps, and not in sigtimedwait: what is waited for there, as tini does, is not caught, and counts as not blocked
+ * meanwhile. Who cannot be looked at might wait for signals.
+ */
+static bool sleeps_otherwise(const struct up_cluster *c, pid_t pid)
+{
+	for (unsigned i = 0; i < LOOKS; i++) {
+		CLEANUP(buf_done) struct buf text = BUF_INIT(STATUS_MAX);
+		str number, rest;
+		int64_t call;
+
+		if (file_read(arena_printf(c->arena, "/proc/%d/syscall", pid).p, &text, NULL) < 0)
+			return false;
+		(void)str_cut(buf_str(&text), ' ', &number, &rest);
+		if (str_to_i64(number, &call))
+			return call >= 0 && call != SYS_rt_sigtimedwait && call != SIGTIMEDWAIT_32 && call != SIGTIMEDWAIT_TIME64;
+		if (fiber_sleep_ms(LOOK_MS, NULL) < 0) /* it runs just now */
+			return false;
+	}
+	return false;
+}
+
+/* (suspends) Whether it does not hear of SIGTERM: a namespace's first process gets none that it neither catches nor has blocked, to fetch it later. */
+static bool is_deaf(const struct up_cluster *c, pid_t pid, str status)
+{
+	return str_ends(line_of(status, STR("\nNSpid:")), STR("\t1")) && !has_term(status, STR("\nSigCgt:")) && !has_term(status, STR("\nSigBlk:")) &&
+	       sleeps_otherwise(c, pid);
 }
 
 /* What holds a pod's namespaces ends last: it may be the first process of the others' namespace, and they would die with it. */
@@ -63,7 +93,7 @@ static bool is_pause(const struct up_cluster *c, pid_t pid)
 
 /* ---- the end ---- */
 
-/* One that is no child of another in the containers is a container's first; its parent is the monitor. */
+/* (suspends) One that is no child of another in the containers is a container's first; its parent is the monitor. */
 static void ask(struct ending *e, pid_t pid, const pid_t *pids, size_t n)
 {
 	CLEANUP(buf_done) struct buf status = BUF_INIT(STATUS_MAX);
@@ -77,7 +107,7 @@ static void ask(struct ending *e, pid_t pid, const pid_t *pids, size_t n)
 	if (is_pause(e->cluster, pid))
 		e->pauses[e->n_pauses++] = pid;
 	else
-		(void)kill(pid, is_deaf(buf_str(&status)) ? SIGKILL : SIGTERM);
+		(void)kill(pid, is_deaf(e->cluster, pid, buf_str(&status)) ? SIGKILL : SIGTERM);
 }
 
 static void ask_all(struct ending *e)

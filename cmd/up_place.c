@@ -379,7 +379,7 @@ static bool is_own_part(struct arena *a, const struct up_cluster *c, pid_t pid)
 {
 	pid_t supervisor = 0;
 
-	return pid && up_running(c, &supervisor) && supervisor > 0 && parent_of(a, pid) == supervisor;
+	return pid && up_running(c, &supervisor) && supervisor > 0 && (pid == supervisor || parent_of(a, pid) == supervisor);
 }
 
 static void look_at_port(struct arena *a, const struct up_cluster *c, const char *what, const char *address, int64_t port, const char *flag, struct up_findings *f)

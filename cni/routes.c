@@ -214,7 +214,7 @@ static int find_own(struct sync *s, const char *own_address, struct err *err)
 	int r;
 
 	if (!own_address || !inet_parse(str_of(own_address), &own))
-		return err_set(err, ERR_INVALID, "\"%s\" is not an address", own_address ? own_address : "");
+		return err_set(err, ERR_BAD_REQUEST, "\"%s\" is not an address", own_address ? own_address : "");
 	if ((r = addr_list(&s->n, 0, &s->arena, &addrs, &n, err)) < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)

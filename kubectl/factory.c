@@ -113,8 +113,10 @@ int ktl_client(struct ktl *k, struct client **ret)
 			return -1;
 		if (client_open(config, &k->client, &err) < 0)
 			return ktl_fail_err(k, &err);
-		if (k->globals.match_server_version && ktl_match_version(k) < 0)
+		if (k->globals.match_server_version && ktl_match_version(k) < 0) {
+			client_free(TAKE(k->client)); /* who asks next is not served either */
 			return -1;
+		}
 	}
 	*ret = k->client;
 	return 0;

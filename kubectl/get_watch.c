@@ -1,7 +1,7 @@
 /* get --watch: first what is there, then every change as it comes. */
 #include <stdio.h>
 
-#include "base/clock.h"
+#include "base/fiber.h"
 #include "kubectl/get.h"
 #include "kubectl/watch.h"
 #include "net/url.h"
@@ -13,6 +13,7 @@ struct state {
 	struct ktl_table_printer table;
 	struct ktl_tabs tabs;
 	bool human;
+	bool bare;                   /* something was shown that the server had made no table of */
 };
 
 static str padded(struct ktl *k, str type) { return arena_printf(&k->arena, "%-8.*s", (int)type.n, type.p); }
@@ -30,6 +31,7 @@ static int show(struct state *s, str type, struct val object)
 {
 	struct ktl *k = s->k;
 	if (s->human) {
+		s->bare |= !str_eq(val_str(object, kind), STR("Table"));
 		ktl_table_print(k, &s->table, object, s->get->output_events ? padded(k, type) : STR_NONE, &s->tabs);
 		return 0;
 	}
@@ -49,6 +51,16 @@ static str selection(struct ktl *k, const struct ktl_builder *b)
 	return arena_str(&k->arena, buf_str(&q));
 }
 
+/* Of a Table; changes come as they come. */
+static int sort_rows(struct ktl *k, const char *field, struct val *table)
+{
+	struct val rows;
+	int r = str_eq(val_str(*table, kind), STR("Table")) ? ktl_sort(k, field, val_get(*table, rows), true, &rows) : 1;
+	if (r == 0)
+		*table = val_with(&k->arena, *table, rows, rows);
+	return r >= 0 ? 0 : r == KTL_UNSORTABLE ? -1 : ktl_fail_before(k, "unable to output the provided object: ");
+}
+
 /* What is there now; *ret_revision is where changes begin. */
 static int show_first(struct state *s, const struct ktl_infos *infos, bool single, str *ret_revision)
 {
@@ -61,6 +73,8 @@ static int show_first(struct state *s, const struct ktl_infos *infos, bool singl
 			*ret_revision = val_str(o, metadata, resourceVersion);
 		if (g->watch_only)
 			continue;
+		if (s->human && g->sort_by[0] && sort_rows(s->k, g->sort_by, &o) < 0)
+			return -1;
 		if (!val_is(items, VAL_LIST)) {
 			if (show(s, STR("ADDED"), o) < 0)
 				return -1;
@@ -89,9 +103,7 @@ static int show_status(struct state *s, struct val status)
 		status = OBJECT(a, F(columnDefinitions, LIST(a, column(a, "Status"), column(a, "Reason"), column(a, "Message"))), F(kind, VAL_LIT("Table")),
 				F(rows, LIST(a, OBJECT(a, F(cells, cells)))));
 		s->table = (struct ktl_table_printer){ .options = s->table.options };
-		s->table.options.with_namespace = false;
-		ktl_tabs_forget(&s->tabs);
-		if (!s->get->no_headers)
+		if (s->bare && !s->get->no_headers)
 			(void)fputc('\n', stdout);
 	}
 	int r = show(s, STR("ERROR"), status);
@@ -109,24 +121,19 @@ static int end_watch(struct state *s)
 	return f.kind == KTL_STATUS ? show_status(s, f.status) : 0;
 }
 
-/* --request-timeout is for all of it. */
-static int64_t left_ms(const struct ktl *k, int64_t begin_ns)
-{
-	return k->timeout_ms ? MAX(k->timeout_ms - (clock_now_ns() - begin_ns) / NS_PER_MS, 1) : -1;
-}
-
 static int follow(struct state *s, const struct ktl_info *first, bool single, const struct ktl_builder *b, str revision)
 {
 	CLEANUP(ktl_watch_freep) struct ktl_watch *w = NULL;
 	struct ktl *k = s->k;
 	bool timeout, skip = single;
 	struct val object;
-	int64_t begin_ns = clock_now_ns();
 	str type;
 	int r;
+	/* --request-timeout is for all of it. */
+	DEADLINE_SCOPE(k->timeout_ms ? k->timeout_ms : INT64_MAX / 2000000);
 	if (ktl_watch_open(k, first->kind, first->namespace, single ? first->name : STR_NONE, selection(k, b), revision, b->accept, &w) < 0)
 		return -1;
-	while ((r = ktl_watch_next(k, w, left_ms(k, begin_ns), &timeout, &type, &object)) == 1) {
+	while ((r = ktl_watch_next(k, w, -1, &timeout, &type, &object)) == 1) {
 		/* Of a single object the first event tells what was shown already. */
 		if (!skip && show(s, type, object) < 0)
 			return -1;

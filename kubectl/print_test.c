@@ -61,10 +61,10 @@ TEST(print_sorted)
 		{ "[{m: b}, {m: a}]", "m", "[{\"m\":\"a\"},{\"m\":\"b\"}]" },
 		{ "[{m: a}, {m: b, v: x}, {m: c}, {m: d, v: null}, {m: e, v: a}]", ".v",
 		  "[{\"m\":\"c\"},{\"m\":\"a\"},{\"m\":\"d\",\"v\":null},{\"m\":\"e\",\"v\":\"a\"},{\"m\":\"b\",\"v\":\"x\"}]" },
-		{ "[{m: b}]", ".nope", "[{\"m\":\"b\"}]" }, /* one needs no order */
 		{ "[]", ".nope", "[]" },
 	};
 	static const struct { const char *list; int result; const char *text; } wrong[] = {
+		{ "[{m: b}]", -1, "couldn't find any field with path \"{.v}\" in the list of objects" },
 		{ "[{m: b}, {m: a}]", -1, "couldn't find any field with path \"{.v}\" in the list of objects" },
 		{ "[{v: 1}, {v: 1.5}]", KTL_UNSORTABLE, "Field {.v} in *unstructured.Unstructured is an unsortable type: interface, err: unsortable interface: interface" },
 		{ "[{v: 1}, {v: null}, {}, {v: true}]", KTL_UNSORTABLE,

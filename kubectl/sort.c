@@ -89,7 +89,7 @@ int ktl_sort(struct ktl *k, const char *field, struct val list, bool rows, struc
 	bool found = false;
 	str template;
 	*ret = list;
-	if (val_len(list) < 2)
+	if (val_len(list) < (rows ? 2 : 1)) /* as kubectl: the only row of a table is not looked at, the only item of a list is */
 		return 0;
 	if (jsonpath_relaxed(&k->arena, str_of(field), &template, &err) < 0 || jsonpath_parse(&k->arena, template, &path, &err) < 0)
 		return ktl_fail_err(k, &err);

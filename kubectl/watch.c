@@ -51,17 +51,19 @@ void ktl_watch_free(struct ktl_watch *w)
 
 void ktl_watch_freep(struct ktl_watch **w) { ktl_watch_free(*w); }
 
-/* (suspends) The bytes of the next event: 1; 0 at the end. */
-static int next_frame(struct ktl_watch *w, str *ret, struct err *err)
+/* (suspends) The bytes of the next event: 1; 0 at the end. *ret_broken: what came is no event. */
+static int next_frame(struct ktl_watch *w, str *ret, bool *ret_broken, struct err *err)
 {
 	enum { PIECE = 16 * 1024 };
 	int r;
+	*ret_broken = false;
 	while ((r = watch_frames_next(&w->frames, ret, err)) == 0) {
 		ssize_t n = client_stream_read(w->stream, watch_frames_room(&w->frames, PIECE), PIECE, err);
 		if (n <= 0)
 			return n < 0 ? (int)n : 0;
 		watch_frames_commit(&w->frames, (size_t)n);
 	}
+	*ret_broken = r < 0;
 	return r;
 }
 
@@ -69,16 +71,19 @@ int ktl_watch_next(struct ktl *k, struct ktl_watch *w, int64_t timeout_ms, bool 
 {
 	struct err err = ERR_INIT;
 	struct val v;
+	bool broken;
 	str frame;
 	int r;
 	*ret_timeout = false;
 	{
 		DEADLINE_SCOPE(timeout_ms < 0 ? INT64_MAX / 2000000 : timeout_ms);
-		r = next_frame(w, &frame, &err);
+		r = next_frame(w, &frame, &broken, &err);
 	}
 	*ret_timeout = r == -ERR_TIMEOUT;
 	if (*ret_timeout)
 		return 0;
+	if (r < 0 && broken)
+		return ktl_fail(k, "unable to decode an event from the watch stream: %s", err.msg);
 	if (r <= 0)
 		return r < 0 ? ktl_fail_connection(k, &err) : 0;
 	arena_reset(&w->arena);

@@ -410,10 +410,13 @@ FIBER_TEST(scheduler_rests_when_there_is_nothing_to_do)
 	settle(&k, is_bound, "p", "bound");
 	make(&k, POD, SOME_POD("large", "2", "")); /* this one waits for better times, and they do not come */
 	settle(&k, is_refused, "large", "refused");
-	CHECK_INT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before), 0);
-	CHECK_INT(fiber_sleep_ms(REST_MS, NULL), 0);
-	CHECK_INT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after), 0);
-	int64_t ms = (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / NS_PER_MS;
+	int64_t ms = REST_MS;
+	for (int i = 0; i < 5 && ms >= REST_MS / 2; i++) { /* what was begun before may take a moment */
+		CHECK_INT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before), 0);
+		CHECK_INT(fiber_sleep_ms(REST_MS, NULL), 0);
+		CHECK_INT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after), 0);
+		ms = (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / NS_PER_MS;
+	}
 	CHECK(ms < REST_MS / 2);
 	end(&k);
 }

@@ -257,14 +257,20 @@ def test_machine_stops(t, machines):
     t.check("pods run", r.returncode == 0, r.stderr)
     m.c8s("down", "--keep-containers")
     os.mkdir(programs)
-    for state, runs in (("running", True), ("stopping", False)):
+
+    def left():
+        return tap.pids_of(saved) + tap.pids_of(f"/run/c8s/{m.tag()}/")  # processes of containers, monitors
+
+    for state, runs in (("running", True), ("starting", True), ("stopping", False)):
         with open(os.path.join(programs, "systemctl"), "w") as f:
-            f.write(f"#!/bin/sh\necho {state}\n")
+            f.write(f"#!/bin/sh\n[ $1 = show ] || echo {state}\n")
         os.chmod(f.name, 0o755)
         began = time.monotonic()
         r = m.run("env", f"PATH={programs}:{os.environ['PATH']}", C8S, "install", "--stopped", "--data-dir", m.data)
-        left = tap.pids_of(saved) + tap.pids_of(f"/run/c8s/{m.tag()}/")  # processes of containers, monitors
-        t.check(f"systemd is {state}: containers {'run on' if runs else 'end'}", r.returncode == 0 and bool(left) == runs, (r.stderr, left))
+        if not runs:
+            tap.wait_for(lambda: not left(), 5)  # monitors were killed just now
+        t.check(f"systemd is {state}: containers {'run on' if runs else 'end'}", r.returncode == 0 and bool(left()) == runs,
+                (r.stderr, left()))
     t.check("soon, and after they have saved what they have", os.listdir(saved) == ["here"] and time.monotonic() - began < 10, os.listdir(saved))
     r = m.c8s("up", "--detach")
     t.check("when the machine is back, so is the cluster", r.returncode == 0, r.stdout + r.stderr)
