@@ -111,8 +111,10 @@ def test_flood(s, t):
     t.check("the level has its share of seats", limit == of_level(s, "current_limit_seats", "tiny") == 2, limit)
     readers = [SlowReader(s) for _ in range(2)]
     t.check("two get seats", [r.status() for r in readers] == [200, 200])
-    waiting = [SlowReader(s) for _ in range(2)]
-    cluster.wait_until(lambda: of_level(s, "current_inqueue_requests", "tiny") == 2, what="two that wait")
+    waiting = []
+    for n in (1, 2):  # one after another: who comes first is served first
+        waiting.append(SlowReader(s))
+        cluster.wait_until(lambda: of_level(s, "current_inqueue_requests", "tiny") == n, what=f"{n} to wait")
     t.check("seats are counted", of_level(s, "current_executing_seats", "tiny") == 2)
     begun = time.monotonic()
     r = s.request("GET", "/api/v1/namespaces/default", token="hog-token")
